@@ -15,6 +15,7 @@ import argparse
 import csv
 import hashlib
 import json
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+from openreg_predict import _models
 from openreg_predict._costs._columns import POWER, Array, columns
-from openreg_predict import _graphs, _models
 from openreg_predict._device import Device, load_device
 from openreg_predict._entries import (
     FAMILIES,
@@ -36,9 +39,10 @@ from openreg_predict._entries import (
 )
 from openreg_predict._fitting import Constants, fit, relative_error
 from openreg_predict._hardware import hardware
-from openreg_predict._table import settings, work_of_row
+from openreg_predict._table import work_of_row
 from openreg_predict._work import Work
 
+Mask = npt.NDArray[np.bool_]
 TABLES = ("train_ops.csv", "train_comm.csv")
 NO_CORRECTION = Correction(np.zeros((0, 0)), np.zeros(0), ())
 
@@ -47,13 +51,13 @@ NO_CORRECTION = Correction(np.zeros((0, 0)), np.zeros(0), ())
 class Rows:
     """Rows of one entry, as columns."""
 
-    ids: Array
+    ids: npt.NDArray[np.str_]
     works: list[Work]
     devices: list[Device]
     sources: list[str]
     measured: Array
 
-    def part(self, keep: Array) -> Rows:
+    def part(self, keep: Mask) -> Rows:
         """Returns the rows where ``keep`` is true."""
         where = np.flatnonzero(keep)
         return Rows(
@@ -152,8 +156,8 @@ def weighted_quantiles(parts: Sequence[Array]) -> tuple[float, float]:
     return min(low, 1.0), max(high, 1.0)
 
 
-def held_out(name: str, rows: Rows, own: Array, start: Constants, what: str) -> Array:
-    """Fits an entry without some rows; returns their residuals, and prints the error."""
+def held_out(name: str, rows: Rows, own: Mask, start: Constants, what: str) -> Array:
+    """Fits an entry without some rows, and returns their residuals."""
     entry = learn(name, rows.part(~own), start)
     test = rows.part(own)
     plain = replace(entry, correction=NO_CORRECTION)
@@ -169,33 +173,89 @@ def held_out(name: str, rows: Rows, own: Array, start: Constants, what: str) -> 
     return result
 
 
-def judge(name: str, rows: Rows, entry: Entry) -> dict[str, tuple[float, float]]:
-    """Leaves out folds, devices and generations; returns the bounds.
+@dataclass
+class Judgement:
+    """Residuals of rows that an entry was fitted without.
 
-    The bounds for a device of a known generation are from its rows predicted from the
-    other devices of the generation, and from rows predicted from others of their own
-    device; those for other generations are from generations left out.
+    Attributes:
+        folds: Rows predicted from other rows of their device.
+        siblings: Rows of devices predicted from others of their generation.
+        strangers: Rows of devices predicted from other generations.
     """
+
+    folds: Array
+    siblings: list[Array]
+    strangers: list[Array]
+
+
+def judge(name: str, rows: Rows, entry: Entry) -> Judgement:
+    """Fits an entry without folds, devices and generations, in turn."""
     ids = np.array([d.id for d in rows.devices])
     generations = np.array(rows.generations)
     start = entry.constants
-    same, other = [], []
-    folds = np.random.default_rng(0).permutation(len(ids)) % 5
-    same.append(
-        np.concatenate(
-            [held_out(name, rows, folds == k, start, f"fold {k}") for k in range(5)]
-        )
-    )
+    places = np.random.default_rng(0).permutation(len(ids)) % 5
+    folds = [held_out(name, rows, places == k, start, f"fold {k}") for k in range(5)]
+    result = Judgement(np.concatenate(folds), [], [])
     for generation in sorted(set(generations)):
         members = sorted(set(ids[generations == generation]))
         if len(members) > 1:
-            same += [held_out(name, rows, ids == m, start, m) for m in members]
+            result.siblings += [
+                held_out(name, rows, ids == m, start, m) for m in members
+            ]
         if (generations != generation).any():
             own = generations == generation
-            other.append(held_out(name, rows, own, start, generation))
-    near = weighted_quantiles(same)
-    far = weighted_quantiles(other) if other else (near[0] ** 1.5, near[1] ** 1.5)
-    return {"same": near, "other": (min(far[0], near[0]), max(far[1], near[1]))}
+            result.strangers += [
+                held_out(name, rows, own & (ids == m), start, f"{generation}: {m}")
+                if len(members) == 1
+                else held_out(name, rows, own, start, generation)
+                for m in members[:1]
+            ]
+    return result
+
+
+def typical_offset(parts: Sequence[Array]) -> float:
+    """Returns the standard deviation of the mean residuals of devices."""
+    return float(1.25 * np.mean([abs(part.mean()) for part in parts]))
+
+
+def widened(bounds: tuple[float, float], offset: float) -> tuple[float, float]:
+    """Returns bounds with the error of a device added, independent of the others."""
+    more = 1.28 * offset  # what 80 % of a normal distribution are within
+    low, high = (math.hypot(math.log(x), more) for x in bounds)
+    return math.exp(-low), math.exp(high)
+
+
+def bounds_of(
+    judged: dict[str, Judgement],
+) -> dict[str, dict[str, tuple[float, float]]]:
+    """Returns the bounds of each entry, for known generations and for others.
+
+    An entry without a second device takes the typical error between devices from the
+    entries that have one.
+    """
+    near = typical_offset([r for j in judged.values() for r in j.siblings])
+    far = typical_offset([r for j in judged.values() for r in j.strangers])
+    print(
+        f"typical error of a device: {near:.3f} if its generation is known, {far:.3f}"
+    )
+    result = {}
+    for name, each in judged.items():
+        folds = quantiles(each.folds)
+        same = (
+            weighted_quantiles([each.folds, *each.siblings])
+            if each.siblings
+            else widened(folds, near)
+        )
+        other = (
+            weighted_quantiles(each.strangers)
+            if each.strangers
+            else widened(folds, far)
+        )
+        result[name] = {
+            "same": same,
+            "other": (min(other[0], same[0]), max(other[1], same[1])),
+        }
+    return result
 
 
 def ranges(ids: Sequence[str]) -> str:
@@ -256,13 +316,7 @@ def read_models(folder: Path, fitted: dict[str, Entry]) -> Models:
             name = row["device"]
             if name not in devices:
                 devices[name] = load_device(folder / "devices" / f"{name}.yaml").sheet
-            given = settings(row["config"])
-            steps = _graphs.steps(
-                graphs[row["graph"]],
-                int(given.get("batch", 1)),
-                tf32=given.get("tf32", ""),
-                float8=given.get("float8", ""),
-            )
+            steps = _models.steps_of(graphs[row["graph"]], row["config"])
             sums = _models.features(fitted, steps, row["config"], devices[name])
             result.ids.append(row["id"])
             result.sums.append(sums)
@@ -280,7 +334,7 @@ ASSUMED = ("fused", "fused_copy", "fused_norm", "host.kernel", "graph.kernel",
            "exposed", "train_f16", "mm.backward")  # fmt: skip
 
 
-def fit_models(models: Models, keep: Array, start: Constants) -> Constants:
+def fit_models(models: Models, keep: Mask, start: Constants) -> Constants:
     """Fits the constants of whole models to some rows."""
     kinds = np.array(models.kinds)[keep]
     weights = np.array([(kinds == k).sum() ** -0.5 for k in kinds])
@@ -296,19 +350,20 @@ def fit_models(models: Models, keep: Array, start: Constants) -> Constants:
 
 
 def learn_models(models: Models) -> tuple[Constants, dict[str, tuple[float, float]]]:
-    """Fits the constants of whole models; bounds are from models and devices left out."""
+    """Fits the constants of whole models, with bounds from what is left out in turn."""
     everything = np.ones(len(models.ids), dtype=bool)
     constants = fit_models(models, everything, _models.START)
     kinds, devices = np.array(models.kinds), np.array(models.devices)
     names = np.array(models.names)
     residuals: dict[str, list[Array]] = {}
+    away: list[Array] = []
     fold_of = {n: i % 5 for i, n in enumerate(sorted(set(names)))}
     folds = np.array([fold_of[n] for n in names])
     cases = [(f"models of fold {k}", folds == k) for k in range(5)]
     cases += [(d, devices == d) for d in sorted(set(devices)) if d != "rtx3090"]
     for what, own in cases:
         fitted = fit_models(models, ~own, constants)
-        for kind in sorted(set(kinds[own])):
+        for kind in sorted({str(k) for k in kinds[own]}):
             here = own & (kinds == kind)
             sums = [s for s, kept in zip(models.sums, here, strict=True) if kept]
             times = _models.seconds(fitted, sums)
@@ -316,12 +371,18 @@ def learn_models(models: Models) -> tuple[Constants, dict[str, tuple[float, floa
             print(
                 f"  without {what:<20} {kind:<8} n={here.sum():<4} error {error:.1f} %"
             )
-            residuals.setdefault(kind, []).append(np.log(models.measured[here] / times))
+            residual = np.log(models.measured[here] / times)
+            residuals.setdefault(kind, []).append(residual)
+            if what in devices and kind == "single":
+                away.append(residual)
+    offset = typical_offset(away)
+    print(f"typical error of a device, whole models: {offset:.3f}")
     bounds = {kind: weighted_quantiles(parts) for kind, parts in residuals.items()}
-    # Without training rows: as wide as a step of eager inference, and more.
-    low, high = bounds["infer"]
-    bounds["compiled"] = (low**1.4, high**1.4)
-    bounds["sharded"] = (low**1.8, high**1.8)
+    for kind in ("infer", "train", "decode"):  # from rows of one device
+        bounds[kind] = widened(bounds[kind], offset)
+    # Without training rows: as wide as eager inference, and more.
+    bounds["compiled"] = widened(bounds["infer"], offset)
+    bounds["sharded"] = widened(bounds["compiled"], offset)
     return constants, bounds
 
 
@@ -342,6 +403,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="")
     options = parser.parse_args(arguments)
     fitted: dict[str, Entry] = {}
+    judged: dict[str, Judgement] = {}
     rows_of: dict[str, dict[str, str]] = {}
     for name, rows in sorted(read(options.folder).items()):
         if not name.startswith(options.only):
@@ -356,9 +418,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"corrected {100 * relative_error(after, rows.measured):.1f} %"
         )
         print("  ", {k: float(f"{v:.3g}") for k, v in entry.constants.items()})
-        fitted[name] = replace(entry, spread=judge(name, rows, entry))
-        print("  ", fitted[name].spread)
+        fitted[name] = entry
+        judged[name] = judge(name, rows, entry)
         rows_of[name] = sources_of(rows)
+    for name, spread in bounds_of(judged).items():
+        fitted[name] = replace(fitted[name], spread=spread)
+        print(name, {k: [round(x, 2) for x in v] for k, v in spread.items()})
     if options.only:
         return 0
     models = read_models(options.folder, fitted)

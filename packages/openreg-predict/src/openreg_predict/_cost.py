@@ -10,7 +10,7 @@ from dataclasses import replace
 from openreg_predict._device import Device
 from openreg_predict._entries import entries, entry_of
 from openreg_predict._hardware import hardware
-from openreg_predict._interval import Interval
+from openreg_predict._interval import Interval, total
 from openreg_predict._work import Work
 
 # Bytes relative to one pass over operands and results, for classes without training
@@ -57,10 +57,13 @@ def predict_all(
     groups: dict[str, list[int]] = defaultdict(list)
     for i, work in enumerate(works):
         if work.kind == "transfer":
-            time = work.read / (_TRANSFER_SHARE * hardware(device).pcie)
-            result[i] = Interval.around(_TRANSFER_START + time, *_ASSUMED)
-        elif work.kind != "view":
+            wire = work.read / (_TRANSFER_SHARE * hardware(device).pcie)
+            result[i] = Interval.around(_TRANSFER_START + wire, *_ASSUMED)
+        elif work.kind != "view" and "also_input" not in work.facts:
             groups[entry_of(work, device)].append(i)
+    for i, work in enumerate(works):
+        if "also_input" in work.facts:
+            result[i] = total(predict_all(_both(work), device))
     for name, places in groups.items():
         some = [_with_passes(works[i]) for i in places]
         for i, time in zip(
@@ -76,3 +79,12 @@ def _with_passes(work: Work) -> Work:
     if passes == 1.0:
         return work
     return replace(work, read=work.read * passes, written=work.written * passes)
+
+
+def _both(work: Work) -> list[Work]:
+    """Returns the two kernels of the backward pass of a convolution."""
+    facts = {name: each for name, each in work.facts.items() if name != "also_input"}
+    weight = replace(work, flops=work.flops / 2, read=work.read / 2,
+                     written=work.written / 2, facts=facts)  # fmt: skip
+    swapped = {**facts, "input": 1, "weight": 0, "pass": "input"}
+    return [weight, replace(weight, facts=swapped)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 FOLDER = Path(__file__).parent / "devices"
 KINDS = ("datasheet", "derived", "measured", "made-up")

@@ -241,8 +241,15 @@ class Entry:
             constants = self.constants_for(generation)
             result[here] = family.module.seconds(constants, part)
         points = family.module.features(x)
-        factor: Array = np.exp(self.correction.at(family, points, generations))
-        return result * factor
+        corrected = result * np.exp(self.correction.at(family, points, generations))
+        # A correction must not exceed the peak, or the bandwidth for what is not cached.
+        if family.module in (gemm, attention):
+            corrected = np.maximum(corrected, x["flops"] / x["rate"])
+        if family.module is memory:
+            beyond = x["read"] + x["written"] - 2 * x["l2"]
+            corrected = np.maximum(corrected, beyond / x["bandwidth"])
+        times: Array = corrected
+        return times
 
     def predict(
         self, works: Sequence[Work], devices: Sequence[Device]

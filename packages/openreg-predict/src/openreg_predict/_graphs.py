@@ -80,7 +80,9 @@ def step_of(row: Mapping[str, str], batch: int, **facts: str) -> Step:
                 dtype = "tf32"
             return _convolution(operator, config, dtype, count, batch)
         if operator.startswith("sdpa"):
-            return _attention(operator, config, dtype, count, batch)
+            step = _attention(operator, config, dtype, count, batch)
+            old = facts.get("torch", "2").startswith(("0.", "1."))
+            return _without_fusion(step, dtype) if old else step
         if operator in _COLLECTIVES:
             given = _table.settings(config)
             work = _table.collective(
@@ -167,6 +169,24 @@ def _attention(
     )  # fmt: skip
     kernels = 3.0 if work.facts["pass"] == "backward" else 1.0
     return Step((work,), count, "sdpa", kernels)
+
+
+def _without_fusion(step: Step, dtype: str) -> Step:
+    """Returns attention as releases before 2.0 compute it: products and a softmax."""
+    work = step.parts[0]
+    b, h, s, t, d = (work.fact(name) for name in ("b", "h", "s", "t", "d"))
+    backward = work.facts["pass"] == "backward"
+    scores = b * h * s * t
+    products = [_table.gemm(b * h, s, t, d, dtype), _table.gemm(b * h, s, d, t, dtype)]
+    half = SIZES[dtype] * scores
+    softmax = Work("_softmax", "norm", "f32", 5.0 * scores, 4.0 * scores,
+                   4.0 * scores, {"m": b * h * s, "n": t})  # fmt: skip
+    scale = Work("mul", "pointwise", dtype, scores, half, half)
+    cast = Work("cast", "pointwise", dtype, scores, 4.0 * scores, half)
+    parts = [*products, scale, softmax, cast]
+    if backward:
+        parts += [*products, replace(softmax, read=8.0 * scores), cast]
+    return Step(tuple(parts), step.count, "sdpa", float(len(parts)))
 
 
 _COPIES = ("copy", "copy_", "clone", "_to_copy", "cat", "stack", "constant_pad_nd",

@@ -13,9 +13,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from openreg_predict._costs._columns import Array, Constants
-from openreg_predict._device import Device
 from openreg_predict import _graphs
+from openreg_predict._costs._columns import (
+    BOARD_SHARE,
+    POWER,
+    Array,
+    Constants,
+    power_needed,
+)
+from openreg_predict._device import Device
 from openreg_predict._entries import (
     Entry,
     entries,
@@ -24,7 +30,7 @@ from openreg_predict._entries import (
     model_spread,
 )
 from openreg_predict._graphs import Step
-from openreg_predict._hardware import matrix_rate
+from openreg_predict._hardware import hardware, matrix_rate
 from openreg_predict._interval import Interval
 from openreg_predict._table import settings
 
@@ -32,6 +38,7 @@ GROUPS = ("mm", "bmm", "conv1", "conv", "grouped_conv", "depthwise", "sdpa",
           "pointwise", "batch_norm", "norm", "pool", "reduction", "cast", "copy",
           "gather", "optimizer", "collective")  # fmt: skip
 _PRECISE = ("mm", "bmm", "conv1", "conv", "grouped_conv", "depthwise")
+_MATRIX = (*_PRECISE, "sdpa")
 _CONVOLUTIONS = ("conv1", "conv", "grouped_conv", "depthwise")
 # Factors on the times of kernels, and times of the host.
 START: Constants = {
@@ -42,19 +49,36 @@ START: Constants = {
     "train_f16": 1.0,  # steps with a gradient scaler
     "fused": 0.05,  # what remains of pointwise work in compiled programs
     "fused_copy": 0.3,  # what remains of copies there
-    "fused_norm": 0.8,  # what remains of norms there
+    "fused_norm": 0.6,  # what remains of norms there, which read and write 16 bits
     "host.operator": 6e-6,  # s, host time of an eager operator
     "host.server": 4e-5,  # s, the same on the servers of one source
     "host.kernel": 2.5e-6,  # s, host time of a compiled kernel
     "graph.kernel": 1.0e-6,  # s, between the kernels of a replayed graph
     "step": 2e-4,  # s, of the host for each step
+    "sustained": 10.0,  # W of the board that long runs need beside the units
     "exposed": 0.1,  # the share of overlapped collectives that is not hidden
     "decode.kernel": 0.5e-6,  # s, between kernels of a decoding step
 }
 _FUSED = {"pointwise": "fused", "cast": "fused", "copy": "fused_copy",
-          "reduction": "fused_norm", "norm": "fused_norm", "batch_norm": "fused_norm",
+          "reduction": "fused_norm", "norm": "fused_norm",
           "gather": "fused_copy"}  # fmt: skip
 _SHARPNESS = 6.0
+_ATTENTION_START = 4e-6
+# Bytes from which a collective is one of FSDP's, and not one between two kernels.
+_LARGE = 1e6
+
+
+def steps_of(rows: Sequence[Mapping[str, str]], config: str) -> list[Step]:
+    """Reads the operators of a model.
+
+    Args:
+        rows: Rows of a table of operators.
+        config: The settings, such as ``batch=8;mode=infer;compile=0``.
+    """
+    given = settings(config)
+    flags = {name: given.get(name, "") for name in ("tf32", "float8")}
+    flags["torch"] = given.get("torch", "2")
+    return _graphs.steps(rows, int(given.get("batch", 1)), **flags)
 
 
 def kernel_seconds(
@@ -69,6 +93,9 @@ def kernel_seconds(
     for name, places in by_entry.items():
         works = [steps[i].parts[j] for i, j in places]
         times = fitted[name].seconds(works, [device] * len(works))
+        if name.startswith("attention"):  # the serving tables write a cache, too
+            start = fitted[name].constants["t0"] - _ATTENTION_START
+            times = np.maximum(times - start, _ATTENTION_START)
         for (i, _), time in zip(places, times.tolist(), strict=True):
             result[i] += time
     return result
@@ -99,10 +126,17 @@ def features(
                 key += ".backward"
         if work.operator == "native_batch_norm_backward":
             key = "batch_norm.backward"
+        if work.kind == "collective" and work.read > _LARGE:
+            key = "collective.large"
         sums[key] += step.count * time
         launched = step.count * step.kernels
         hidden = compiled and step.group in ("pointwise", "cast")
         sums["kernels"] += 0 if hidden else launched
+    sums["power"] = hardware(device).power
+    for name, dtype in (("single", "f32"), ("half", "f16")):
+        if dtype == "f32" and given.get("tf32") == "1":
+            dtype = "tf32"
+        sums[f"needed.{name}"] = power_needed(device, dtype)
     sums["compiled"] = float(compiled)
     sums["nchw"] = float(
         given.get("layout") == "nchw"
@@ -113,6 +147,16 @@ def features(
     sums["decode"] = float(given.get("mode") == "decode")
     sums["server"] = float("tf32" in given)  # how tables of one source are written
     return dict(sums)
+
+
+def _slower(c: Constants, power: Array, needed: Array) -> Array:
+    """Returns how much slower long runs are than single kernels, by the power limit."""
+    full = BOARD_SHARE * power
+    exponent = POWER["throttle"]
+    single = np.minimum(1, full / needed) ** exponent
+    long = np.minimum(1, np.maximum(full - c["sustained"], 0.1 * full) / needed)
+    result: Array = single / long**exponent
+    return result
 
 
 def seconds(c: Constants, rows: Sequence[Mapping[str, float]]) -> Array:
@@ -130,9 +174,14 @@ def seconds(c: Constants, rows: Sequence[Mapping[str, float]]) -> Array:
     device: Array = np.zeros(len(rows))
     for name in c:
         group = name.partition(".")[0]
-        if group not in GROUPS or name == "collective":
+        if group not in GROUPS or group == "collective":
             continue
         factor = np.full(len(rows), c[name])
+        if group in _MATRIX:
+            needed = column(
+                "needed.single" if name.endswith("single") else "needed.half"
+            )
+            factor = factor * _slower(c, column("power"), needed)
         if group in _CONVOLUTIONS:
             factor = factor * np.where(nchw > 0, c["nchw"], 1)
         if group in _FUSED:
@@ -144,9 +193,8 @@ def seconds(c: Constants, rows: Sequence[Mapping[str, float]]) -> Array:
     each = np.where(compiled > 0, c["host.kernel"], each)
     host = np.where(decode > 0, 0, kernels * each) + c["step"]
     busy = (device**_SHARPNESS + host**_SHARPNESS) ** (1 / _SHARPNESS)
-    link = c["collective"] * column("collective")
-    inside = link * decode  # between the kernels of one step
-    beside = link * (1 - decode)
+    inside = c["collective"] * column("collective")  # between the kernels of a step
+    beside = column("collective.large")
     hidden = (busy**_SHARPNESS + beside**_SHARPNESS) ** (1 / _SHARPNESS)
     result: Array = hidden + c["exposed"] * np.minimum(busy, beside) + inside
     return result
@@ -179,9 +227,7 @@ def predict_model(
         dtype: The dtype of the model.
         device: The device.
     """
-    given = settings(config)
-    flags = {name: given.get(name, "") for name in ("tf32", "float8")}
-    steps = _graphs.steps(rows, int(given.get("batch", 1)), **flags)
+    steps = steps_of(rows, config)
     sums = features(entries(), steps, config, device)
     time = float(seconds(model_constants(), [sums])[0])
     low, high = model_spread()[kind_of(config, dtype)]

@@ -87,7 +87,7 @@ def convolution(
     flops = 2.0 * n * k * p * q * (c // groups) * r * s
     image, out, weight = n * c * h * w, n * k * p * q, k * (c // groups) * r * s
     written = {"forward": out, "input": image, "weight": weight}[direction]
-    facts = {
+    facts: dict[str, int | float | str] = {
         "n": n, "c": c, "h": h, "w": w, "k": k, "r": r, "s": s, "p": p, "q": q,
         "sh": stride[0], "sw": stride[1], "g": groups,
         "input": int(direction == "input"), "weight": int(direction == "weight"),
@@ -145,7 +145,8 @@ def experts_with_tokens(experts: int, tokens: float, skew: float = 1.2) -> float
     """
     shares = [(rank + 1.0) ** -skew for rank in range(experts)]
     whole = sum(shares)
-    return max(sum(1 - (1 - s / whole) ** tokens for s in shares), 1.0)
+    expected: float = sum(1 - (1 - s / whole) ** tokens for s in shares)
+    return max(expected, 1.0)
 
 
 def _moe(operator: str, c: Settings, dtype: str) -> Work:

@@ -8,12 +8,14 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from openreg_predict._calibration import Calibration
 from openreg_predict._commands._errors import CommandError, device_of
 from openreg_predict._cost import predict_all
 from openreg_predict._device import Device
 from openreg_predict._interval import Interval
 from openreg_predict._models import predict_model
 from openreg_predict._table import RowError, work_of_row
+from openreg_predict._work import Work
 
 _OPERATOR_COLUMNS = ("id", "op_or_model", "config", "dtype")
 _MODEL_COLUMNS = (*_OPERATOR_COLUMNS, "graph")
@@ -94,18 +96,43 @@ def _write(path: Path, times: Iterable[tuple[str, Interval]]) -> None:
         raise CommandError(f"argument --out: {path}: {error}") from error
 
 
-def _run_operators(options: argparse.Namespace) -> int:
-    rows = read_table("--table", options.table, _OPERATOR_COLUMNS)
-    device = _device(options)
+def _works(argument: str, path: Path, rows: Sequence[Mapping[str, str]]) -> list[Work]:
     works = []
     for number, row in enumerate(rows, 2):
         try:
             works.append(work_of_row(row["op_or_model"], row["config"], row["dtype"]))
         except RowError as error:
             raise CommandError(
-                f"argument --table: {options.table}:{number}: {error}"
+                f"argument {argument}: {path}:{number}: {error}"
             ) from error
+    return works
+
+
+def _calibration(options: argparse.Namespace, device: Device) -> Calibration:
+    path = options.calibrate
+    rows = read_table("--calibrate", path, ("op_or_model", "config", "dtype", "value"))
+    measured = []
+    for number, row in enumerate(rows, 2):
+        try:
+            measured.append(float(row["value"]))
+        except ValueError:
+            raise CommandError(
+                f"argument --calibrate: {path}:{number}: value must be a time in "
+                f"seconds, got {row['value']!r}"
+            ) from None
+    try:
+        return Calibration(_works("--calibrate", path, rows), measured, device)
+    except ValueError as error:
+        raise CommandError(f"argument --calibrate: {path}: {error}") from error
+
+
+def _run_operators(options: argparse.Namespace) -> int:
+    rows = read_table("--table", options.table, _OPERATOR_COLUMNS)
+    device = _device(options)
+    works = _works("--table", options.table, rows)
     times = predict_all(works, device)
+    if options.calibrate is not None:
+        times = _calibration(options, device).corrected(works, times)
     _write(options.out, zip((row["id"] for row in rows), times, strict=True))
     return 0
 

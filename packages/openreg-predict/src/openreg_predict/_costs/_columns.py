@@ -24,10 +24,10 @@ _HARDWARE = (
 # A100, V100 and H200 in training rows agree with them. J per operation and nm, and the
 # exponent of (power available / power needed).
 POWER: Constants = {"energy": 0.23e-12, "vector_energy": 2.1e-12, "throttle": 0.4}
-# The highest share of the peak that a kernel can reach.
+# The highest share of a peak, or of the memory's bandwidth, that a kernel can reach.
 MOST = 0.97
 # Of the board's power, what the units get under load.
-_BOARD_SHARE = 0.85
+BOARD_SHARE = 0.85
 
 
 def columns(
@@ -77,5 +77,14 @@ def clock_share(c: Constants, x: Columns) -> Array:
     vector = c["vector_energy"] * x["vector_node"]
     matrix = matrix * x["size"] / 2  # a multiplier grows with its operands
     needed = np.where(x["matrix"] > 0, matrix, vector) * x["rate"]
-    share: Array = np.minimum(1, (_BOARD_SHARE * x["power"] / needed) ** c["throttle"])
+    share: Array = np.minimum(1, (BOARD_SHARE * x["power"] / needed) ** c["throttle"])
     return share
+
+
+def power_needed(device: Device, dtype: str) -> float:
+    """Returns the power in W that matrix products need at the full clock."""
+    rate, matrix = matrix_rate(device, dtype)
+    row = hardware(device)
+    if matrix:
+        return POWER["energy"] * row.node * SIZES[dtype] / 2 * rate
+    return POWER["vector_energy"] * row.vector_node * rate

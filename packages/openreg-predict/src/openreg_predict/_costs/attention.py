@@ -71,7 +71,8 @@ def seconds(c: Constants, x: Columns) -> Array:
     size = x["read"] + x["written"]
     hot = 1 / (1 + (size / (c["resident"] * x["l2"])) ** 3)
     fast = c["l2"] * x["units"] * hertz * _LINE
-    memory = size * (1 - hot) / (c["bandwidth"] * x["bandwidth"]) + size * hot / fast
+    share_of_memory = min(c["bandwidth"], MOST)
+    memory = size * (1 - hot) / (share_of_memory * x["bandwidth"]) + size * hot / fast
     time = np.maximum(compute, memory) + c["overlap"] * np.minimum(compute, memory)
     time = time + np.where(splits > 1, c["merge"], 0) + c["sequence"] * x["b"]
     result: Array = c["t0"] + time

@@ -72,11 +72,13 @@ def seconds(c: Constants, x: Columns) -> Array:
     size_all = x["read"] + x["written"]
     hot = 1 / (1 + (size_all / (c["resident"] * x["l2"])) ** 3)
     cache = c["l2"] * x["units"] * hertz * _LINE
-    memory = size_all * (1 - hot) / (c["bandwidth"] * x["bandwidth"])
+    share_of_memory = min(c["bandwidth"], MOST)
+    memory = size_all * (1 - hot) / (share_of_memory * x["bandwidth"])
     memory = (memory + size_all * hot / cache)[:, None]
     adding = np.where(parts > 1, c["split"] + 8 * b * m * n * parts / cache[:, None], 0)
     time = np.maximum(compute, memory) + c["overlap"] * np.minimum(compute, memory)
-    return c["t0"] + (time + adding).min(axis=1)
+    result: Array = c["t0"] + (time + adding).min(axis=1)
+    return result
 
 
 def features(x: Columns) -> Array:

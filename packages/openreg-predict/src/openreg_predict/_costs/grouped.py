@@ -50,7 +50,8 @@ def seconds(c: Constants, x: Columns) -> Array:
     size = x["read"] + x["written"] + x["size"] * pairs * (2 * x["h"] + 6 * x["i"])
     hot = 1 / (1 + (size / (c["resident"] * x["l2"])) ** 3)
     fast = c["l2"] * x["units"] * x["clock"] * _LINE
-    memory = size * (1 - hot) / (c["bandwidth"] * x["bandwidth"]) + size * hot / fast
+    share_of_memory = min(c["bandwidth"], MOST)
+    memory = size * (1 - hot) / (share_of_memory * x["bandwidth"]) + size * hot / fast
     time = np.maximum(compute, memory) + c["overlap"] * np.minimum(compute, memory)
     result: Array = c["t0"] + c["token"] * pairs + time
     return result

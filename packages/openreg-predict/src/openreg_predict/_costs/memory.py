@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from openreg_predict._costs._columns import Array, Columns, Constants
+from openreg_predict._costs._columns import MOST, Array, Columns, Constants
 
 START: Constants = {
     "t0": 2.0e-6,  # s, start and end of a kernel
@@ -38,7 +38,8 @@ def seconds(c: Constants, x: Columns) -> Array:
     size = size * (1 + c["again"] * repeated)
     hot = 1 / (1 + (size / (c["resident"] * x["l2"])) ** 3)
     fast = c["l2"] * x["units"] * x["clock"] * _LINE
-    memory = size * (1 - hot) / (c["bandwidth"] * x["bandwidth"]) + size * hot / fast
+    share_of_memory = min(c["bandwidth"], MOST)
+    memory = size * (1 - hot) / (share_of_memory * x["bandwidth"]) + size * hot / fast
     compute = c["work"] * x["flops"] / x["vector"]
     time = c["t0"] + c["ramp"] * (1 - hot) + (memory**4 + compute**4) ** 0.25
     floor = c["floor"] * x["host_timed"]
