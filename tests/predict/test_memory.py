@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tests of memory: the allocator's rules, the peaks of runs, and what makes them fit."""
+"""Tests of memory: the rules of the allocator, peaks, and what makes runs fit."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from openreg_predict._device import (
     device_names,
     load_device,
 )
+from openreg_predict._emulate import emulate
 from openreg_predict._interval import Interval, longest, total
 from openreg_predict._prediction import Comparison, Prediction, predict_record
 from openreg_predict._record import Record
@@ -30,6 +31,7 @@ __all__ = [
     "TensorFacts",
     "Work",
     "device_names",
+    "emulate",
     "load_device",
     "longest",
     "predict",

@@ -65,12 +65,14 @@ class Timeline:
         host: For each event of the record, the time of its thread after it.
         done: For each event, when all work launched until then has ended.
         waits: Spans of time in which a thread waited for a device: thread, start, end.
+        marks: When the events that were recorded in streams were reached.
     """
 
     spans: list[Span]
     host: list[float]
     done: list[float]
     waits: list[tuple[int, float, float]]
+    marks: dict[int, float]
 
     @property
     def end(self) -> float:
@@ -135,7 +137,6 @@ class Clock:
         self.streams: dict[tuple[int, int], float] = defaultdict(float)
         self.blocked: dict[tuple[int, int], float] = defaultdict(float)
         self.engines: dict[tuple[int, str], _Engine] = defaultdict(_Engine)
-        self.marks: dict[int, float] = {}
         self.pending: dict[int, float] = {}  # storages of asynchronous collectives
         self.ended: dict[int, float] = {}  # threads
         self.graphs: dict[int, list[int]] = {}
@@ -146,7 +147,8 @@ class Clock:
             if isinstance(each, Region) and each.graphs
         }
         count = len(record.events)
-        self.line = Timeline([], [0.0] * count, [0.0] * count, [])
+        self.line = Timeline([], [0.0] * count, [0.0] * count, [], {})
+        self.marks = self.line.marks
         self.last_end = 0.0
 
     def run(self) -> Timeline:

@@ -227,6 +227,12 @@ def predict_record(
     return _Run(analysis, device, options).prediction()
 
 
+def mark_times(record: Record, device: Device) -> dict[int, float]:
+    """Returns the times of the events that a program recorded in streams."""
+    clock = _Run(analyze(record), device, {"sheet_only": False, "expandable": False})
+    return clock.marks()
+
+
 class _Run:
     """The clocks of one record on one device."""
 
@@ -272,6 +278,9 @@ class _Run:
         whole = first == 0 and last == len(line.done)
         begin = 0.0 if first == 0 else line.done[first - 1]
         return begin, line.end if whole else line.done[last - 1]
+
+    def marks(self) -> dict[int, float]:
+        return self._clock().marks
 
     def step_seconds(self) -> float:
         begin, end = self._times(self._clock())
