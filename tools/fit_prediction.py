@@ -122,7 +122,7 @@ def constants_of(name: str, rows: Rows, start: Constants, pull: float) -> Consta
 
 
 def learn(name: str, rows: Rows, start: Constants | None = None) -> Entry:
-    """Fits an entry: general constants, those of generations, and the correction."""
+    """Fits the constants of an entry, and its correction."""
     family = FAMILIES[name]
     general = constants_of(name, rows, start or family.module.START, 2e-3)
     generations = {}
@@ -350,7 +350,7 @@ def fit_models(models: Models, keep: Mask, start: Constants) -> Constants:
 
 
 def learn_models(models: Models) -> tuple[Constants, dict[str, tuple[float, float]]]:
-    """Fits the constants of whole models, with bounds from what is left out in turn."""
+    """Fits the constants of whole models, and bounds from rows left out in turn."""
     everything = np.ones(len(models.ids), dtype=bool)
     constants = fit_models(models, everything, _models.START)
     kinds, devices = np.array(models.kinds), np.array(models.devices)

@@ -32,6 +32,7 @@ SPREAD = (
     "openreg-profiler",
     "openreg-cuda",
     "openreg-conformance",
+    "openreg-predict",
 )
 README = ROOT / "README.md"
 USED = "import torch\nassert torch.openreg.is_initialized(), 'no device was used'\n"

@@ -164,7 +164,7 @@ def test_calibration_follows_the_rows_of_the_device():
     other = gemm(1, 2048, 2048, 2048, "bf16")
     before = predict(other, device)
     (after,) = Calibration(works, times, device).corrected([other], [before])
-    assert after.value == pytest.approx(1.4 * before.value, rel=0.05)
+    assert after.value == pytest.approx(1.4 * before.value, rel=0.1)
     assert after.width < 1.5
 
 
@@ -180,7 +180,7 @@ def test_the_command_calibrates(table, tmp_path):
     rows = [("gemm", f"m={m};n=1024;k=3072", "f16", 1e-3) for m in (256, 512, 1024)]
     measured = write(tmp_path / "measured.csv", head, rows)
     before, after = run_ops(table), run_ops(table, "--calibrate", str(measured))
-    assert float(after["a"]["predicted_s"]) > 2 * float(before["a"]["predicted_s"])
+    assert float(after["a"]["predicted_s"]) > 1.5 * float(before["a"]["predicted_s"])
     assert after["b"] == before["b"]
 
 

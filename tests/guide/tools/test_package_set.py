@@ -20,6 +20,7 @@ import pytest
                 "torch_openreg",
                 "openreg_cuda",
                 "openreg_conformance",
+                "openreg_predict",
                 "torch",
             ],
         ),
@@ -33,6 +34,7 @@ import pytest
                 "torch_openreg",
                 "openreg_cuda",
                 "openreg_conformance",
+                "openreg_predict",
             ],
         ),
         (
@@ -44,6 +46,7 @@ import pytest
                 "torch_openreg",
                 "openreg_cuda",
                 "openreg_conformance",
+                "openreg_predict",
             ],
         ),
     ],

@@ -14,7 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command.
 
     Args:
-        arguments: Words after the name of the command; those of the process by default.
+        arguments: Words after the name of the command; by default, the process's.
 
     Returns:
         The exit status.

@@ -17,23 +17,40 @@ import numpy as np
 from openreg_predict._costs._columns import Array, columns
 from openreg_predict._device import Device
 from openreg_predict._entries import Entry, entries, entry_of
+from openreg_predict._hardware import hardware
 from openreg_predict._interval import Interval
 from openreg_predict._work import Work
 
-# Standard deviations of the logarithm, and the distance over which shapes are alike:
-# chosen by calibrating training devices that an entry was fitted without.
-_OF_DEVICE = 0.3
-_OF_SHAPE = 0.15
-_NOISE = 0.08
+
+@dataclass(frozen=True)
+class _Prior:
+    """Standard deviations of the logarithm of measured / predicted.
+
+    Attributes:
+        device: The part that all rows of a device share.
+        shape: The part that rows of similar shapes share.
+        noise: The part of a single row.
+    """
+
+    device: float
+    shape: float
+    noise: float
+
+    def covariance(self, points: Array, others: Array) -> Array:
+        """Returns the covariance of the shared parts of rows."""
+        difference = (points[:, None] - others[None]) / _LENGTH
+        near = np.exp(-0.5 * (difference**2).sum(axis=2))
+        result: Array = self.device**2 + self.shape**2 * near
+        return result
+
+
+# Chosen by calibrating training devices that an entry was fitted without: the first if
+# the entry has training rows of the device's generation, the second otherwise.
+_SAME = _Prior(device=0.05, shape=0.06, noise=0.1)
+_OTHER = _Prior(device=0.3, shape=0.15, noise=0.08)
+# The distance, in powers of 2, over which shapes are alike.
 _LENGTH = 3.0
 _TO_80_PERCENT = 1.28
-
-
-def _covariance(points: Array, others: Array) -> Array:
-    difference = (points[:, None] - others[None]) / _LENGTH
-    near = np.exp(-0.5 * (difference**2).sum(axis=2))
-    result: Array = _OF_DEVICE**2 + _OF_SHAPE**2 * near
-    return result
 
 
 @dataclass(frozen=True)
@@ -46,13 +63,13 @@ class _Known:
 
 
 class Calibration:
-    """What the rows of one device tell about predictions for it.
+    """A correction of predictions for a device, from rows measured on it.
 
     Args:
         works: The works of the rows.
         measured: Their times in seconds.
         device: The device.
-        fitted: The entries; those of the package by default.
+        fitted: The entries; by default, the entries of the package.
     """
 
     def __init__(
@@ -77,9 +94,15 @@ class Calibration:
             times = self._entries[name].seconds(some, [device] * len(some))
             residuals = np.log(np.array([measured[i] for i in places]) / times)
             points = self._points(name, some)
-            matrix = _covariance(points, points) + _NOISE**2 * np.eye(len(some))
+            prior = self._prior(name)
+            matrix = prior.covariance(points, points)
+            matrix = matrix + prior.noise**2 * np.eye(len(some))
             inverse = np.linalg.inv(matrix).astype(np.float64)
             self._known[name] = _Known(points, residuals, inverse)
+
+    def _prior(self, name: str) -> _Prior:
+        generation = hardware(self._device).generation
+        return _SAME if generation in self._entries[name].generations else _OTHER
 
     def _points(self, name: str, works: Sequence[Work]) -> Array:
         family = self._entries[name].family
@@ -105,13 +128,15 @@ class Calibration:
             known = self._known.get(name)
             if known is None:
                 continue
-            near = _covariance(
+            prior = self._prior(name)
+            near = prior.covariance(
                 self._points(name, [works[i] for i in places]), known.points
             )
             change = near @ known.inverse @ known.residuals
             explained = np.einsum("ij,jk,ik->i", near, known.inverse, near)
-            variance = _OF_DEVICE**2 + _OF_SHAPE**2 - explained + _NOISE**2
-            spread = np.exp(_TO_80_PERCENT * np.sqrt(np.maximum(variance, _NOISE**2)))
+            own = prior.noise**2
+            variance = prior.device**2 + prior.shape**2 - explained + own
+            spread = np.exp(_TO_80_PERCENT * np.sqrt(np.maximum(variance, own)))
             for i, log, width in zip(places, change, spread, strict=True):
                 value = times[i].value * float(np.exp(log))
                 result[i] = Interval.around(value, 1 / float(width), float(width))

@@ -154,7 +154,7 @@ def load_device(name_or_path: str | Path) -> Device:
         name_or_path: A name of :func:`device_names`, or a path of a YAML file.
 
     Raises:
-        DeviceFileError: If there is no such device, or its file is not valid.
+        DeviceFileError: If the device is unknown, or its file is not valid.
     """
     known = FOLDER / f"{name_or_path}.yaml"
     if isinstance(name_or_path, str) and name_or_path in device_names():

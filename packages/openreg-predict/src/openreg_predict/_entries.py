@@ -2,7 +2,7 @@
 """Fitted models: constants, a correction learned from residuals, and a spread.
 
 Each entry costs some works of a class. Its constants are fitted on all training rows;
-a generation of devices with training rows has constants of its own, which are pulled
+a generation of devices with training rows has separate constants, which are pulled
 to the general ones. The correction interpolates the residuals of training rows of the
 same shape: fully within a generation, in part or not at all between generations.
 """
@@ -38,7 +38,7 @@ FILE = Path(__file__).parent / "constants.json"
 
 @dataclass(frozen=True)
 class Family:
-    """What is common to the models of an entry.
+    """The properties that the models of an entry share.
 
     Attributes:
         module: The module of the cost model.
@@ -152,7 +152,7 @@ def similarity(
     others: Array,
     other_generations: Sequence[str],
 ) -> Array:
-    """Returns how similar the residuals of rows are to those of other rows."""
+    """Returns how similar the residuals of rows are to residuals of other rows."""
     difference = (points[:, None] - others[None]) / family.length
     near = np.exp(-0.5 * (difference**2).sum(axis=2))
     kinds = sorted({*generations, *other_generations})
@@ -242,7 +242,7 @@ class Entry:
             result[here] = family.module.seconds(constants, part)
         points = family.module.features(x)
         corrected = result * np.exp(self.correction.at(family, points, generations))
-        # A correction must not exceed the peak, or the bandwidth for what is not cached.
+        # No correction exceeds the peak, or the bandwidth for bytes beyond the L2.
         if family.module in (gemm, attention):
             corrected = np.maximum(corrected, x["flops"] / x["rate"])
         if family.module is memory:

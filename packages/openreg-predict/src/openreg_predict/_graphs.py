@@ -24,7 +24,7 @@ class Step:
     Attributes:
         parts: The kernels of one of them, such as the passes of a backward.
         count: How many there are.
-        group: What decides how they are costed in a model, such as ``depthwise``.
+        group: The kind of cost in a model, such as ``depthwise``.
         kernels: Kernels that one of them launches.
     """
 
@@ -113,7 +113,7 @@ def _product(operator: str, config: str, dtype: str, count: float, batch: int) -
 
 
 def _plane(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Returns two sizes of an image; those of sequences and volumes are folded."""
+    """Returns two sizes of an image; sizes of sequences and volumes are folded."""
     *outer, last = shape[2:]
     return math.prod(outer), last
 
@@ -244,7 +244,7 @@ def _memory(
     return Step((work,), count, group, kernels)
 
 
-# Vector operations for each element, beside one.
+# Vector operations for each element; others have one.
 _WORK = {"pow": 12, "gelu": 6, "gelu_backward": 12, "tanh": 4, "silu": 4, "silu_": 4,
          "sigmoid": 4, "_softmax": 5, "native_layer_norm": 5}  # fmt: skip
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the cost models read of a device: rates by dtype, caches, clock and power."""
+"""The properties of a device that cost models read: rates, caches, clock, power."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MODERN_NODE = 5.0
 # Training rows show no gain of vector operations from 16 nm to 7 nm.
 _VECTOR_NODE = 7.0
 # The order of architectures: libraries treat close ones alike. Ada runs the kernels of
-# products that are made for Ampere, and not those for Hopper.
+# products that are made for Ampere, and not the kernels for Hopper.
 _ORDER: Mapping[str, float] = {
     "pascal": 0, "volta": 1.5, "turing": 2, "ampere": 3, "ada": 3.4, "hopper": 4.5,
     "blackwell": 5.5, "blackwell-rtx": 5.5, "cdna1": 20, "cdna2": 20.5, "cdna3": 22,

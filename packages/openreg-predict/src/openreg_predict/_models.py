@@ -3,7 +3,7 @@
 
 Kernels run one after the other; the host issues them ahead of the device, or is the
 slower of the two. In compiled programs, pointwise operators are parts of neighbouring
-kernels. Collectives run beside the kernels.
+kernels. Collectives run concurrently.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ START: Constants = {
     "host.kernel": 2.5e-6,  # s, host time of a compiled kernel
     "graph.kernel": 1.0e-6,  # s, between the kernels of a replayed graph
     "step": 2e-4,  # s, of the host for each step
-    "sustained": 10.0,  # W of the board that long runs need beside the units
+    "sustained": 10.0,  # W of the board that the units lack in long runs
     "exposed": 0.1,  # the share of overlapped collectives that is not hidden
     "decode.kernel": 0.5e-6,  # s, between kernels of a decoding step
 }
@@ -164,7 +164,7 @@ def seconds(c: Constants, rows: Sequence[Mapping[str, float]]) -> Array:
 
     Args:
         c: The constants.
-        rows: What :func:`features` returned for each.
+        rows: The result of :func:`features` for each.
     """
 
     def column(name: str) -> Array:

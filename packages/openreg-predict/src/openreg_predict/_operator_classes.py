@@ -80,7 +80,7 @@ _TAGS = {"pointwise": "pointwise", "reduction": "reduction"}
 
 
 def kind_of(name: str, tags: Iterable[str] = ()) -> str:
-    """Returns the class of an operator without a rule of its own.
+    """Returns the class of an operator that has no rule.
 
     Args:
         name: The name without namespace and overload.

@@ -51,7 +51,7 @@ _OVERWRITES = frozenset({
 
 
 def _outputs(call: Call) -> list[TensorFacts]:
-    """Returns the tensors that are written, those of lists changed in place too."""
+    """Returns the tensors that are written, also in lists that change in place."""
     if call.results:
         return list(call.results)
     if call.name.endswith("_") and not call.name.endswith("__"):
@@ -68,7 +68,7 @@ def _bytes(call: Call, kind: str, operations: float = 1.0) -> Work:
                 float(written), {"m": max(elements, 1), "n": 1})  # fmt: skip
 
 
-# Vector operations for each element, beside one.
+# Vector operations for each element; others have one.
 _OPERATIONS: Mapping[str, float] = {
     "pow": 12, "gelu": 6, "gelu_backward": 12, "tanh": 4, "silu": 4, "sigmoid": 4,
     "div": 2, "exp": 2, "log": 2, "sin": 4, "cos": 4, "erf": 6, "mish": 8,

@@ -117,7 +117,7 @@ def collective(name: str, devices: int, size: float, dtype: str) -> Work:
 
 def _gemm(operator: str, c: Settings, dtype: str) -> Work:
     b, m, n, k = (int(c.get("b", 1)), *(int(c[x]) for x in ("m", "n", "k")))
-    timed = int("ta" in c)  # such harnesses time calls on the host
+    timed = int("ta" in c)  # harnesses with these settings time calls on the host
     return gemm(b, m, n, k, dtype, operator, host_timed=timed)
 
 
@@ -172,7 +172,7 @@ def _convolution(operator: str, c: Settings, dtype: str) -> Work:
                        operator=operator, host_timed=1)  # fmt: skip
 
 
-# Vector operations for each element, beside one.
+# Vector operations for each element; others have one.
 _OPERATIONS = {"pow": 12, "powu": 12, "gelu": 6, "tanh": 4, "div": 2, "silu_mul": 4,
                "softmax": 5, "layer_norm": 5, "rms_norm": 5}  # fmt: skip
 _NORMS = ("softmax", "layer_norm", "rms_norm")

@@ -50,7 +50,7 @@ _SHORT: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Work:
-    """What an operator does, on any device.
+    """The work of an operator, which is the same on every device.
 
     Attributes:
         operator: The name of the operator, such as ``mm``.
@@ -180,7 +180,7 @@ class Call:
     namespace: str = "aten"
 
     def tensors(self) -> list[TensorFacts]:
-        """Returns the tensors among the arguments, those of lists too."""
+        """Returns the tensors among the arguments, also tensors in lists."""
         return [t for value in self.arguments.values() for t in _flat(value)]
 
     def tensor(self, *names: str) -> TensorFacts:

@@ -223,10 +223,12 @@ def _attention_flops(event: Any) -> int:
         return 0
     from torch.utils.flop_counter import sdpa_backward_flop_count, sdpa_flop_count
 
-    shapes = event.shapes()
-    if event.name() == f"{_ATTENTION}_backward":
-        return int(sdpa_backward_flop_count(*shapes[:4])) if len(shapes) > 3 else 0
-    return int(sdpa_flop_count(*shapes[:3])) if len(shapes) > 2 else 0
+    is_backward = event.name() == f"{_ATTENTION}_backward"
+    count, tensors = (
+        (sdpa_backward_flop_count, 4) if is_backward else (sdpa_flop_count, 3)
+    )
+    shapes = event.shapes()[:tensors]
+    return int(count(*shapes)) if len(shapes) == tensors else 0
 
 
 def _operators(
@@ -288,7 +290,7 @@ def utilization(profile: torch.profiler.profile) -> Utilization:
     """Reports how well a profile used the devices, and the changes that save most.
 
     Program lines need a profile with ``with_stack=True``, achieved operations per
-    second ``with_flops=True``, and those of attention ``record_shapes=True``, too.
+    second ``with_flops=True``. The rate of attention also needs ``record_shapes=True``.
 
     Args:
         profile: A ``torch.profiler.profile`` that has ended, with

@@ -14,7 +14,7 @@ def device_of(argument: str) -> Device:
     """Reads the device of the argument ``--device``.
 
     Raises:
-        CommandError: If there is no such device, or its file is not valid.
+        CommandError: If the device is unknown, or its file is not valid.
     """
     try:
         return load_device(argument)

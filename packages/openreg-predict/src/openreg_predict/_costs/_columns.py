@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Works and devices as columns of numbers, so that many are costed at once."""
+"""Works and devices as columns of numbers, so that many are costed together."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def seconds(c: Constants, x: Columns) -> Array:
         c: The constants.
         x: Columns ``b``, ``s`` (queries), ``t`` (keys), ``h``, ``kv``, ``d``,
             ``causal``, ``scale`` (operations relative to a forward pass), ``read``,
-            ``written`` and those of the device.
+            ``written`` and the columns of the device.
     """
     share = clock_share(c, x)
     hertz = x["clock"] * share

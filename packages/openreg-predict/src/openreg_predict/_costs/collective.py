@@ -31,8 +31,8 @@ def seconds(c: Constants, x: Columns) -> Array:
     Args:
         c: The constants.
         x: Columns ``devices``, ``sent`` (bytes that a device sends in a ring),
-            ``reduces`` (1 for reductions), ``rounds`` (2 for all_reduce) and those of
-            the device.
+            ``reduces`` (1 for reductions), ``rounds`` (2 for all_reduce) and
+            the columns of the device.
     """
     n, sent = x["devices"], x["sent"]
     inside = np.minimum(n, x["domain"])

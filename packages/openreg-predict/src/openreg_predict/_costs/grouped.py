@@ -38,7 +38,8 @@ def seconds(c: Constants, x: Columns) -> Array:
     Args:
         c: The constants.
         x: Columns ``t`` (tokens), ``h``, ``i``, ``topk``, ``e``, ``active`` (experts
-            with tokens), ``read``, ``written`` and those of the device.
+            with tokens), ``read``, ``written`` and the columns of the
+            device.
     """
     share = clock_share(c, x)
     pairs = x["t"] * x["topk"]

@@ -31,7 +31,8 @@ def seconds(c: Constants, x: Columns) -> Array:
     Args:
         c: The constants.
         x: Columns ``read``, ``written``, ``flops``, ``n`` (row length; 1 if there are
-            no rows), ``host_timed`` (1 for such harnesses) and those of the device.
+            no rows), ``host_timed`` (1 if a harness measured on the host) and the
+            columns of the device.
     """
     size = x["read"] + x["written"]
     repeated = np.where(x["n"] > 1, 1 / (1 + (c["long"] / x["n"]) ** 2), 0)
