@@ -14,6 +14,7 @@ import openreg_predict
 from openreg_predict import Record
 from openreg_predict._record import (
     Alloc,
+    Capture,
     Fork,
     Free,
     Join,
@@ -21,9 +22,11 @@ from openreg_predict._record import (
     Op,
     RecordFileError,
     Region,
+    Replay,
     Sync,
     Wait,
 )
+from openreg_predict._works import works_of
 
 torch.set_num_threads(1)
 
@@ -255,3 +258,46 @@ def test_attention_is_one_kernel_in_a_dry_run(masked: bool) -> None:
     assert f"_scaled_dot_product_{kind}_attention_backward" in names(record)
     assert "bmm" not in names(record)
     assert torch.nn.functional.scaled_dot_product_attention is attention
+
+
+# ---- collectives and graphs
+
+
+def test_collectives_have_the_size_of_their_group() -> None:
+    import torch.distributed as dist
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    dist.init_process_group("openreg:fake", rank=0, world_size=8, store=FakeStore())
+    try:
+        with openreg_predict.record() as record:
+            x = torch.ones(1024, device="openreg")
+            dist.all_reduce(x)
+            dist.broadcast(x, 0, async_op=True)
+            parts = [torch.empty(1024, device="openreg") for _ in range(8)]
+            dist.all_gather(parts, x)
+    finally:
+        dist.destroy_process_group()
+    collectives = [op for op in record.ops() if op.ranks]
+    assert [(op.call.name, op.ranks, op.is_async) for op in collectives] == [
+        ("all_reduce", 8, False),
+        ("broadcast", 8, True),
+        ("all_gather", 8, False),
+    ]
+    works = [work for work in works_of(record).values() if work.kind == "collective"]
+    assert [work.read for work in works] == [4096.0, 4096.0, 8 * 4096.0]
+
+
+def test_a_graph_is_captured_once_and_replayed() -> None:
+    x = torch.ones(10, device="openreg")
+    graph = torch.accelerator.Graph()
+    with openreg_predict.record() as record:
+        stream = torch.Stream()
+        with stream, graph:
+            x += 1
+        graph.replay()
+        graph.replay()
+        torch.openreg.synchronize()
+    assert x[0].item() == 3
+    kinds = [type(e) for e in record.events if isinstance(e, (Capture, Replay))]
+    assert kinds == [Capture, Capture, Replay, Replay]
+    assert len(record.predict("t4").timeline.spans) == 2

@@ -121,6 +121,7 @@ def test_a_script_that_fails_is_reported(
     assert "none.py' is not a file" in capsys.readouterr().err
 
 
+@pytest.mark.timeout(150)
 def test_scripts_may_say_cuda(tmp_path: Path) -> None:
     pytest.importorskip("openreg_cuda")
     path, out = tmp_path / "train.py", tmp_path / "out.json"
@@ -135,7 +136,7 @@ def test_scripts_may_say_cuda(tmp_path: Path) -> None:
         """)
     )
     command = [sys.executable, "-m", "openreg_predict", "run", "--device", "t4"]
-    subprocess.run([*command, "--dry", "--json", out, path], check=True, timeout=50)
+    subprocess.run([*command, "--dry", "--json", out, path], check=True, timeout=140)
     assert read(out)["steps"] == 2  # the first one adds no gradients
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The rules of CUDA's caching allocator, on sizes alone.
 
-They are those of PyTorch's documentation, and of the allocator of openreg-aten.
-Requests are rounded to 512 bytes. Those of up to 1 MiB come from segments of 2 MiB,
-those below 10 MiB from segments of 20 MiB, and larger ones from a segment of their own,
+PyTorch's documentation describes them, and openreg-aten implements them. Requests are
+rounded to 512 bytes. Requests of up to 1 MiB come from segments of 2 MiB, requests
+below 10 MiB from segments of 20 MiB, and each larger one from a separate segment,
 rounded to 2 MiB. A request takes the smallest free block of its stream that suffices.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The virtual clock: when the work of a record starts and ends on a described device.
 
-Each host thread and each stream has a time of its own, and each device has engines for
+Each host thread and each stream has its own time, and each device has engines for
 kernels, for copies up and down, and for collectives. Nothing reads a clock of this
 machine, so equal records give equal times.
 """
@@ -42,7 +42,7 @@ class Span:
         end: When it ends.
         launched: When the host launched it.
         engine: ``compute``, ``HtoD``, ``DtoH``, ``DtoD`` or ``link``.
-        delay: What it waited for last: ``host``, ``stream``, ``event`` or ``engine``.
+        delay: The last cause of waiting: ``host``, ``stream``, ``event`` or ``engine``.
     """
 
     index: int
@@ -211,7 +211,7 @@ class Clock:
     # ---- events
 
     def _nothing(self, index: int, event: Event) -> None:
-        """An allocation takes no time of its own."""
+        """An allocation takes no time."""
 
     def _op(self, index: int, op: Op) -> None:
         graph = self.capturing.get(op.thread)

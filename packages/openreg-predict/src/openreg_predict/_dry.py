@@ -135,7 +135,7 @@ class DryRun:
 
 @contextmanager
 def _foreach_optimizers() -> Iterator[None]:
-    """Makes optimizers treat fake tensors as they treat tensors of the device."""
+    """Makes optimizers treat fake tensors as they treat device tensors."""
     from torch.optim.optimizer import _foreach_supported_types as supported
 
     supported.append(FakeTensor)

@@ -25,9 +25,9 @@ def emulate(device: Device | str | Path, *, dry: bool = False) -> Iterator[Recor
 
     ``torch.openreg.Event.elapsed_time`` returns virtual time. The memory statistics,
     the total memory and ``torch.OutOfMemoryError`` follow the described device, and
-    begin empty. They are those of ``torch.openreg``, ``torch.accelerator`` and, if the device has that
-    name, ``torch.cuda``. Without ``dry``, the device must have enough real memory; see
-    ``OPENREG_DEVICE_MEMORY``.
+    begin empty. This covers the functions of ``torch.openreg``, ``torch.accelerator``
+    and, if the device has that name, ``torch.cuda``. Without ``dry``, the device must
+    have enough real memory; see ``OPENREG_DEVICE_MEMORY``.
 
     Args:
         device: A device, the name of one, or the path of its YAML file.

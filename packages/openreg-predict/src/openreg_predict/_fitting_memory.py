@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What would make a run fit into memory, each computed by another replay."""
+"""Changes that make a run fit into memory, each computed by another replay."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _BY_BATCH = ("activations", "temporaries")
 
 
 class Remedy(NamedTuple):
-    """A change of a program, and the memory of a device with it.
+    """A change of a program, and the device memory that it then needs.
 
     Attributes:
-        change: What is changed.
+        change: The name of the change.
         peak: The peak of reserved memory, in bytes.
         spare: The bytes that are left; negative if it does not fit.
         fits: Whether it fits.

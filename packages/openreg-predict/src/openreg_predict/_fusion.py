@@ -4,8 +4,8 @@
 Rules of a fusing compiler for accelerators: elementwise operators, casts, random
 numbers, norms and reductions over the same elements form one kernel, unless an operator
 between them must run on its own. A kernel reads its inputs once, and writes only what
-others read. What a backward pass can compute again from tensors that are kept anyway is
-not kept.
+others read. A tensor that a backward pass can compute again from others that are kept
+anyway is not kept.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ class _Fuser:
     def _is_similar(self, kernel: Kernel, elements: int, reduces: bool) -> bool:
         """Returns whether an operator can run over the elements of a kernel.
 
-        What is elementwise is computed where it is used, also for a part of the
-        elements, or for some copies of them.
+        Elementwise operators are computed where their results are used, also for a
+        part of the elements, or for some copies of them.
         """
         if elements == kernel.elements:
             return True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a recording listens to besides operators: modules, optimizers, streams, threads.
+"""The sources of a recording besides operators: modules, streams, threads and so on.
 
 Each function is a context that removes what it has added. The callbacks of the GPU
 trace stay, because PyTorch cannot disable them; without a recording they return.

@@ -2,8 +2,8 @@
 """The memory of a recorded run on a described device.
 
 The allocations of the record, in the order of the host, go through the rules of CUDA's
-caching allocator. What CUDA and its libraries take besides is from the device's file,
-or one of the defaults below.
+caching allocator. The memory that CUDA and its libraries take in addition is a field of
+the device's file, or one of the defaults below.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COLLECTIVES = 370 * 10**6
 # 8 times 16 KiB; 32 MiB from Hopper on.
 WORKSPACE = 8_519_680
 WORKSPACE_HOPPER = 32 << 20
-_WORKSPACES = -1  # the number of the first stream's workspace; those of others follow
+_WORKSPACES = -1  # the number of the first stream's workspace; the others follow
 _POINTS = 400  # of a curve
 # Bounds of a peak, as factors: what kernels allocate while they run is not recorded.
 _BELOW, _ABOVE = 0.96, 1.08
@@ -38,7 +38,7 @@ _BELOW, _ABOVE = 0.96, 1.08
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """The memory of a device during a run, in bytes.
+    """The device memory during a run, in bytes.
 
     Attributes:
         device: The index of the device.
@@ -50,7 +50,7 @@ class MemoryUse:
         holders: The bytes in use at the peak, by owner.
         modules: The activations at the peak, by the module that made them.
         context: The context and the buffers of collectives.
-        capacity: The memory of the device.
+        capacity: The device memory.
         retries: How often the cache has to be emptied because memory is short.
         out_of_memory: The bytes that are missing when the first request fails, or 0.
         curve: The bytes in use and those reserved, at some places of the run.
@@ -309,8 +309,8 @@ def _workspace(device: Device) -> int:
 def owners_of(record: Record) -> tuple[dict[int, str], dict[int, int]]:
     """Returns the owner of each storage, and the module in which it was made.
 
-    What a recording did not see an owner for is an activation if it is made in the
-    forward pass and read in the backward pass, and otherwise a temporary tensor.
+    A storage without a known owner holds activations if it is made in the forward pass
+    and read in the backward pass, and otherwise temporary tensors.
     """
     owners = dict(record.owners)
     made_in: dict[int, int] = {}

@@ -41,7 +41,7 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class Analysis:
-    """What the cost of a record needs that no device changes."""
+    """The facts about a record that its cost needs and no device changes."""
 
     record: Record
     works: Mapping[int, Work]
@@ -76,7 +76,7 @@ class Prediction:
         bound: Seconds of a step by what bounds them, see ``BOUNDS``.
         mfu: Matrix operations per second, as a share of the device's peak.
         unclassified: Operators without a class; they count as bound by memory.
-        memory: The memory of each device.
+        memory: The memory use of each device.
         timeline: The times of all work.
     """
 
@@ -97,7 +97,7 @@ class Prediction:
 
     @property
     def fits(self) -> bool:
-        """Whether the run fits into the memory of the device."""
+        """Whether the run fits into the device memory."""
         return all(each.fits for each in self.memory)
 
     @cached_property
@@ -203,6 +203,7 @@ def predict_record(
     sheet_only: bool = False,
     find_steps: bool = False,
     expandable: bool | None = None,
+    host_per_operator: float | None = None,
 ) -> Prediction:
     """Predicts time and memory of a record on a device.
 
@@ -213,7 +214,9 @@ def predict_record(
         find_steps: Whether to look for repeated steps; otherwise the record is one.
         expandable: Whether the segments of the allocator grow, as with the setting
             ``expandable_segments:True``; by default what ``PYTORCH_CUDA_ALLOC_CONF`` or
-            ``PYTORCH_ALLOC_CONF`` says.
+            ``PYTORCH_ALLOC_CONF`` sets.
+        host_per_operator: Seconds that the host needs for an eager operator; its other
+            times are scaled with it. By default the field of the device, or 6 us.
     """
     if not isinstance(device, Device):
         device = load_device(device)
@@ -222,7 +225,11 @@ def predict_record(
     if expandable is None:
         settings = [os.environ.get(name, "") for name in _SETTINGS]
         expandable = "expandable_segments:True" in ",".join(settings)
-    options = {"sheet_only": sheet_only, "expandable": expandable}
+    options = {
+        "sheet_only": sheet_only,
+        "expandable": expandable,
+        "host_per_operator": host_per_operator,
+    }
     analysis = analyze(record, find_steps=find_steps)
     return _Run(analysis, device, options).prediction()
 
@@ -250,7 +257,8 @@ class _Run:
         self.expandable: bool = options["expandable"]
         fused = [k.work for k in analysis.fusion.kernels.values() if k.work is not None]
         self.costs.prepare([*analysis.works.values(), *fused])
-        self.host = _scaled(Host.of(device), host_scale)
+        host = Host.of(device, options.get("host_per_operator"))
+        self.host = _scaled(host, host_scale)
 
     def _clock(self, bound: str = "value", host: float = 1.0) -> Timeline:
         costs = self.costs

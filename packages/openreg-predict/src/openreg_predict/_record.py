@@ -48,7 +48,7 @@ class Op:
         transfer: ``HtoD``, ``DtoH`` or ``DtoD`` for a copy between devices, or ``""``.
         pinned: Whether the host memory of a transfer is pinned.
         ranks: The size of the group of a collective, or 0.
-        is_async: Whether a collective runs beside the stream until its result is used.
+        is_async: Whether a collective runs concurrently until its result is used.
     """
 
     call: Call
@@ -93,7 +93,7 @@ class Free:
 
 @dataclass(slots=True)
 class Mark:
-    """An event that is recorded in a stream; ``mark`` is a number of its own."""
+    """An event that is recorded in a stream; ``mark`` is its unique number."""
 
     mark: int
     thread: int
@@ -218,12 +218,12 @@ class Record:
     """A run that can be costed for any device.
 
     Attributes:
-        events: What happened, in the order of the host.
+        events: The events, in the order of the host.
         initial: Storages that existed when the recording began.
         modules: The names of modules; the first is ``""``, for code outside of modules.
-        owners: What a storage holds, for the storages of which this is known.
+        owners: The kind of data in each storage for which it is known.
         assumed: Values that a dry run had to assume: the operator and how often.
-        problems: What the recording could not see.
+        problems: Parts of the run that the recording could not see.
         dry: Whether nothing was computed.
     """
 

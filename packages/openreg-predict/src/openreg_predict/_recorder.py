@@ -56,7 +56,7 @@ class RecordingMode(TorchDispatchMode):
         kwargs = kwargs or {}
         recorder = self.recorder
         if torch._C._get_dispatch_mode(_FAKE) is not None:
-            return func(*args, **kwargs)  # another one's, to find a shape
+            return func(*args, **kwargs)  # of another program, which computes a shape
         if func is _DEVICE_OF:
             return recorder.run(func, args, kwargs)
         if any(each.__name__ not in _PLAIN for each in types):
@@ -280,7 +280,7 @@ def _tags(func: _Operator) -> frozenset[str]:
 
 @cache
 def _is_view(func: _Operator) -> bool:
-    """Returns whether the results only alias an argument, as a schema says."""
+    """Returns whether the results only alias an argument, as its schema declares."""
     returned = [each.alias_info for each in func._schema.returns]
     return bool(returned) and all(
         info is not None and not info.is_write for info in returned

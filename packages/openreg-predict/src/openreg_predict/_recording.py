@@ -18,8 +18,8 @@ def record(*, dry: bool = False) -> Iterator[Record]:
     number of them. Compiled functions run as they are written while the block runs.
 
     Args:
-        dry: Whether to compute nothing: tensors of the device, and large tensors of the
-            host, then have no data. Models may be larger than the memory of this
+        dry: Whether to compute nothing: device tensors and large host tensors then have
+            no data. Models may be larger than the memory of this
             machine. Values that the host reads are assumed, and listed.
 
     Yields:

@@ -94,7 +94,7 @@ def _shares(title: str, shares: Sequence[Share], most: int = 8) -> list[str]:
 
 
 def _memory(use: MemoryUse) -> list[str]:
-    """Returns the memory of a device as lines."""
+    """Returns the device memory as lines."""
     low, high = use.bounds()
     lines = [
         "",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from openreg_predict import _table
 from openreg_predict._collectives import size_of
-from openreg_predict._cost import predict, predict_all
+from openreg_predict._cost import predict_all
 from openreg_predict._device import Device
 from openreg_predict._interval import Interval
 from openreg_predict._record import Op, Record
@@ -125,7 +125,7 @@ class Costs:
         """Computes the times of many works together, which is faster."""
         new = [w for w in dict.fromkeys(works) if w not in self._known]
         new = [w for w in new if w.kind != "transfer"]
-        times = predict_all(new, self.device, sheet_only=self.sheet_only)
+        times = predict_all(new, self.device, sheet_only=self.sheet_only, in_model=True)
         self._known |= dict(zip(new, times, strict=True))
 
     def __call__(self, work: Work) -> Interval:
@@ -135,7 +135,9 @@ class Costs:
             if work.kind == "transfer":
                 found = self._transfer(work)
             else:
-                found = predict(work, self.device, sheet_only=self.sheet_only)
+                (found,) = predict_all(
+                    [work], self.device, sheet_only=self.sheet_only, in_model=True
+                )
             self._known[work] = found
         return found
 

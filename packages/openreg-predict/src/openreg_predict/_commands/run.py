@@ -10,6 +10,7 @@ import os
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 from openreg_predict._commands._errors import CommandError, device_of
 from openreg_predict._device import Device
@@ -32,7 +33,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     compare.set_defaults(run=_compare)
     fits = commands.add_parser(
         "fits",
-        help="tell whether a script fits into memory, and what would make it fit",
+        help="check whether a script fits into memory, and list remedies",
     )
     fits.add_argument(
         "--device", required=True, help="a name, or a path of a YAML file"
@@ -54,7 +55,13 @@ def _add_script(parser: argparse.ArgumentParser) -> None:
         help="the name of the device in the script; auto looks for it in the script",
     )
     parser.add_argument(
-        "--sheet", action="store_true", help="ignore measured fields of devices"
+        "--sheet-only", action="store_true", help="ignore measured fields of devices"
+    )
+    parser.add_argument(
+        "--host",
+        type=float,
+        metavar="SECONDS",
+        help="host time of an eager operator; 6e-6 by default",
     )
     parser.add_argument("script", help="a script, or a record that --record wrote")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -63,7 +70,7 @@ def _add_script(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     device = device_of(options.device)
     record = _record_of(options)
-    prediction = record.predict(device, sheet_only=options.sheet, find_steps=True)
+    prediction = record.predict(device, **_options(options))
     print(prediction.table())
     if options.json is not None:
         _write(options.json, prediction.to_dict())
@@ -77,7 +84,7 @@ def _run(options: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     devices = [device_of(each) for each in options.devices.split(",")]
     record = _record_of(options)
-    result = record.compare(devices, sheet_only=options.sheet, find_steps=True)
+    result = record.compare(devices, **_options(options))
     print(result.table())
     if options.json is not None:
         _write(options.json, result.to_dict())
@@ -91,7 +98,7 @@ def _fits(options: argparse.Namespace) -> int:
 
     device: Device = device_of(options.device)
     record = _record_of(options)
-    prediction = record.predict(device, sheet_only=options.sheet, find_steps=True)
+    prediction = record.predict(device, **_options(options))
     print(memory_table(prediction))
     remedies = remedies_of(prediction)
     print(remedies_table(prediction, remedies))
@@ -104,6 +111,14 @@ def _fits(options: argparse.Namespace) -> int:
         }
         _write(options.json, values)
     return 0 if prediction.fits else 1
+
+
+def _options(options: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "sheet_only": options.sheet_only,
+        "host_per_operator": options.host,
+        "find_steps": True,
+    }
 
 
 def _write(path: Path, values: object) -> None:
