@@ -10,7 +10,7 @@ from support.programs import Program
 
 pytestmark = pytest.mark.skipif(
     torch.version.cuda is not None,
-    reason="a CUDA build of torch has kernels of its own for CUDA devices",
+    reason="a CUDA build of torch has its own kernels",
 )
 
 # In the program, so that openreg-cuda, which may be installed, does not see it.
