@@ -146,6 +146,8 @@ _OFF_AS_CUDA = frozenset(
         "process_group",  # openreg-cuda registers it as nccl
         # the name cuda is not a backend of torch.compile
         "dynamo_backend",
+        # PyTorch compiles this out for CUDA
+        "aoti_eager",
         # not supported yet
         "symmetric_memory",
     }
