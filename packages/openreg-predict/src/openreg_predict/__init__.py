@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Predicts the time and the memory that programs need on described devices."""
+"""Predicts times and peak memory of programs on described devices."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from openreg_predict import _models
 from openreg_predict._device import Device
 from openreg_predict._entries import entries, entry_of
 from openreg_predict._hardware import hardware
@@ -43,7 +44,11 @@ def predict(work: Work, device: Device, *, sheet_only: bool = False) -> Interval
 
 
 def predict_all(
-    works: Sequence[Work], device: Device, *, sheet_only: bool = False
+    works: Sequence[Work],
+    device: Device,
+    *,
+    sheet_only: bool = False,
+    in_model: bool = False,
 ) -> list[Interval]:
     """Returns the time of each work; faster than one call for each.
 
@@ -51,6 +56,8 @@ def predict_all(
         works: The works.
         device: The described device.
         sheet_only: Whether to ignore measured fields of the device.
+        in_model: Whether the works are kernels of one program, whose times differ from
+            the times of a repeated kernel by factors fitted to whole models.
     """
     device = device.sheet if sheet_only else device
     result = [Interval.exact(0.0)] * len(works)
@@ -71,6 +78,13 @@ def predict_all(
         ):
             assumed = works[i].kind in _PASSES
             result[i] = Interval.around(time.value, *_ASSUMED) if assumed else time
+    if in_model:
+        result = [
+            time * (_models.in_model(work, device, time.value) / time.value)
+            if time.value
+            else time
+            for work, time in zip(works, result, strict=True)
+        ]
     return result
 
 

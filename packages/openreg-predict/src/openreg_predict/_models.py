@@ -33,6 +33,7 @@ from openreg_predict._graphs import Step
 from openreg_predict._hardware import hardware, matrix_rate
 from openreg_predict._interval import Interval
 from openreg_predict._table import settings
+from openreg_predict._work import Work
 
 GROUPS = ("mm", "bmm", "conv1", "conv", "grouped_conv", "depthwise", "sdpa",
           "pointwise", "batch_norm", "norm", "pool", "reduction", "cast", "copy",
@@ -198,6 +199,58 @@ def seconds(c: Constants, rows: Sequence[Mapping[str, float]]) -> Array:
     hidden = (busy**_SHARPNESS + beside**_SHARPNESS) ** (1 / _SHARPNESS)
     result: Array = hidden + c["exposed"] * np.minimum(busy, beside) + inside
     return result
+
+
+_GROUP_OF_CLASS: Mapping[str, str] = {
+    "attention": "sdpa", "pointwise": "pointwise", "norm": "norm", "pool": "pool",
+    "reduction": "reduction", "copy": "copy", "gather": "gather", "scatter": "gather",
+    "optimizer": "optimizer",
+}  # fmt: skip
+
+
+def group_of(work: Work) -> str:
+    """Returns the group of a work in a model, or an empty string."""
+    if work.kind == "gemm":
+        return "bmm" if work.fact("b", 1) > 1 else "mm"
+    if work.kind == "convolution":
+        if work.fact("g", 1) == 1:
+            return "conv1" if work.fact("r", 1) * work.fact("s", 1) == 1 else "conv"
+        return "depthwise" if work.fact("g") == work.fact("c", 1) else "grouped_conv"
+    if work.kind == "norm" and "batch_norm" in work.operator:
+        return "batch_norm"
+    return _GROUP_OF_CLASS.get(work.kind, "")
+
+
+def in_model(work: Work, device: Device, time: float) -> float:
+    """Returns the time of a kernel as a part of a model, from its time alone.
+
+    Args:
+        work: The work of the kernel.
+        device: The device.
+        time: Its time in seconds, as measured in a repetition of the kernel alone.
+    """
+    group = group_of(work)
+    if not group:
+        return time
+    c = model_constants()
+    if group == "sdpa":  # the serving tables write a cache, too
+        start = entries()[entry_of(work, device)].constants["t0"] - _ATTENTION_START
+        time = max(time - start, min(time, _ATTENTION_START))
+    single = work.dtype in ("f32", "tf32", "f64")
+    backward = work.operator.endswith("backward") or "backward" in work.facts.values()
+    name = group
+    if single and group in _PRECISE:
+        name += ".single"
+    elif backward and f"{group}.backward" in c:
+        name += ".backward"
+    factor = c[name]
+    if group in _MATRIX:
+        power = np.array([hardware(device).power])
+        needed = np.array([power_needed(device, work.dtype)])
+        factor *= float(_slower(c, power, needed)[0])
+    if group in _CONVOLUTIONS and not single and work.facts.get("channels_last") == 0:
+        factor *= c["nchw"]
+    return time * factor
 
 
 def kind_of(config: str, dtype: str) -> str:

@@ -13,14 +13,16 @@ NOTHING = frozenset({
     "detach_", "alias", "lift", "lift_fresh", "is_pinned", "size", "stride", "numel",
     "_version", "is_nonzero", "_fused_sdp_choice", "_nested_tensor_size", "sym_size",
     "sym_stride", "sym_numel", "sym_storage_offset", "dense_dim", "transpose_", "t_",
-    "squeeze_", "unsqueeze_", "swapaxes_", "swapdims_", "as_strided_",
-    "requires_grad_", "is_floating_point", "is_complex", "is_signed", "is_contiguous",
-    "is_leaf", "is_conj", "is_neg", "is_inference", "get_device", "dim",
-    "storage_offset", "sym_is_contiguous", "retain_grad", "retains_grad", "output_nr",
-    "_is_zerotensor", "is_set_to", "result_type", "promote_types", "can_cast",
+    "squeeze_", "unsqueeze_", "swapaxes_", "swapdims_", "as_strided_", "requires_grad_",
+    "is_floating_point", "is_complex", "is_signed", "is_contiguous", "is_leaf",
+    "is_conj", "is_neg", "is_inference", "get_device", "dim", "storage_offset",
+    "sym_is_contiguous", "retain_grad", "retains_grad", "output_nr", "_is_zerotensor",
+    "is_set_to", "result_type", "promote_types", "can_cast",
     "_debug_has_internal_overlap", "_has_same_storage_numel", "data", "set_data",
     "sparse_dim", "_nnz", "is_coalesced", "q_scale", "q_zero_point", "qscheme",
     "_efficientzerotensor", "_has_compatible_shallow_copy_type", "is_same_size",
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "resize_as_",
+    "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes",
 })  # fmt: skip
 
 # The class of operators by their names; the first that matches decides.
@@ -56,7 +58,8 @@ _NAMES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
                    r"|_unsafe_masked"
                    r"|embedding_renorm|tril_indices|triu_indices|_jagged|_padded"
                    r"|_pack_padded|_pad_packed|_nested)"),
-        ("copy", r"(clone|copy|_copy|_to_|to_|_cast|cat|_cat|concat|stack|_stack|hstack"
+        ("copy", r"(clone|chalf|column_stack|copy|_copy|_to_|to_|_cast|cat|_cat|concat"
+                 r"|stack|_stack|hstack"
                  r"|vstack|dstack|_chunk_cat|fill|zero|one|full|new_|arange|linspace"
                  r"|logspace|eye|repeat|tile|roll|flip|rot90|constant_pad|.*_pad[123]d"
                  r"|_pad|pad|contiguous|_conj_physical|complex|block_diag|tril|triu|diag"
@@ -99,15 +102,27 @@ def kind_of(name: str, tags: Iterable[str] = ()) -> str:
 
 # Operators without the tag, which are element by element.
 _ELEMENTWISE = frozenset({
-    "where", "lerp", "clamp", "sub", "rsub", "mul", "div", "add", "pow", "relu",
-    "gelu", "silu", "elu", "selu", "celu", "mish", "hardswish", "hardtanh",
-    "hardsigmoid", "leaky_relu", "threshold", "glu", "prelu", "_prelu_kernel",
-    "sigmoid", "tanh", "abs", "frexp", "polar", "conj_physical", "nan_to_num",
-    "dequantize", "isclose", "cross", "gradient", "diff", "bitwise_not", "logit",
-    "log_sigmoid", "_masked_scale", "threshold_backward", "gelu_backward",
-    "silu_backward", "glu_jvp", "mvlgamma", "log_sigmoid_forward", "logical_not",
-    "float_power", "true_divide", "_add_relu", "fake_quantize_per_tensor_affine",
-    "quantize_per_tensor", "quantize_per_channel", "polygamma", "clip", "outer", "ger",
-    "addr", "view_as_complex_copy", "sgn", "mse_loss", "_transform_bias_rescale_qkv",
-    "rad2deg", "deg2rad", "hypot", "ldexp", "xlogy",
+    "where", "lerp", "clamp", "sub", "rsub", "mul", "div", "add", "pow", "relu", "gelu",
+    "silu", "elu", "selu", "celu", "mish", "hardswish", "hardtanh", "hardsigmoid",
+    "leaky_relu", "threshold", "glu", "prelu", "_prelu_kernel", "sigmoid", "tanh",
+    "abs", "frexp", "polar", "conj_physical", "nan_to_num", "dequantize", "isclose",
+    "cross", "gradient", "diff", "bitwise_not", "logit", "log_sigmoid", "_masked_scale",
+    "threshold_backward", "gelu_backward", "silu_backward", "glu_jvp", "mvlgamma",
+    "log_sigmoid_forward", "logical_not", "float_power", "true_divide", "_add_relu",
+    "fake_quantize_per_tensor_affine", "quantize_per_tensor", "quantize_per_channel",
+    "polygamma", "clip", "outer", "ger", "addr", "view_as_complex_copy", "sgn",
+    "mse_loss", "_transform_bias_rescale_qkv", "rad2deg", "deg2rad", "hypot", "ldexp",
+    "xlogy", "bitwise_and", "bitwise_or", "bitwise_xor", "and", "or", "xor", "iand",
+    "ior", "ixor", "lshift", "rshift", "ilshift", "irshift", "floor_divide",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "heaviside",
+    "gcd", "lcm", "isnan", "isreal", "fix", "hardshrink", "softshrink", "relu6",
+    "square", "_saturate_weight_to_fp16", "fake_quantize_per_channel_affine",
+    "fake_quantize_per_tensor_affine_cachemask",
+    "fake_quantize_per_channel_affine_cachemask",
+    "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
+    "_compute_linear_combination", "_fake_quantize_learnable_per_tensor_affine",
+    "quantize_per_tensor_dynamic", "_fake_quantize_learnable_per_channel_affine",
+    "int_repr", "negative", "absolute", "multiply", "divide", "subtract", "less",
+    "greater", "less_equal", "greater_equal", "not_equal", "eq", "ne", "lt", "gt", "le",
+    "ge",
 })  # fmt: skip

@@ -156,12 +156,15 @@ def _convolution(call: Call) -> Work:
     p, q = math.prod(size[:-1]), size[-1]
     steps = (math.prod(stride[:-1]) or 1, stride[-1])
 
+    last = int(len(image.stride) > 2 and image.stride[1] == 1 < image.shape[1])
+
     def one(direction: str) -> Work:
-        return _table.convolution(
+        work = _table.convolution(
             n, c, h, w, k, r, s, p, q, image.dtype, stride=steps,
             groups=groups if isinstance(groups, int) else 1, direction=direction,
             operator=call.name,
         )  # fmt: skip
+        return replace(work, facts={**work.facts, "channels_last": last})
 
     if not backward:
         return one("input" if transposed else "forward")
