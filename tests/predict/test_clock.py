@@ -237,6 +237,22 @@ def test_steps_are_found(prediction: Prediction) -> None:
     assert prediction.step.value * 2 < prediction.total.value
 
 
+def test_steps_are_found_if_every_second_one_logs() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4))
+    with openreg_predict.record(dry=True) as record:
+        model.to("openreg")
+        optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+        for step in range(8):
+            loss = model(torch.ones(8, 16, device="openreg")).sum()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            if step % 2:
+                loss.exp().item()
+    assert record.predict("t4", find_steps=True).steps in (6, 8)
+
+
 def test_the_parts_of_a_step_add_up(prediction: Prediction) -> None:
     assert sum(prediction.bound.values()) == pytest.approx(prediction.step.value)
     assert sum(each.share for each in prediction.classes) == pytest.approx(1)

@@ -7,8 +7,11 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from openreg_predict._record import Enter, Op, Record
+
+Tokens = npt.NDArray[np.int64]
 
 
 def steps_of(record: Record) -> list[tuple[int, int]]:
@@ -33,11 +36,46 @@ def steps_of(record: Record) -> list[tuple[int, int]]:
         return whole
     count = covered // period
     bounds = [end - (count - i) * period for i in range(count + 1)]
+    parts = _parts(record, places, tokens, bounds[-2], bounds[-1])
+    bounds = sorted({b - i * period for i in range(count) for b in parts})
     indices = [places[i] if i < len(places) else len(record.events) for i in bounds]
     return list(pairwise(indices))
 
 
-def _tokens(record: Record) -> tuple[list[int], np.ndarray]:
+def _parts(
+    record: Record, places: list[int], tokens: Tokens, begin: int, end: int
+) -> list[int]:
+    """Returns the bounds of the steps in a repetition, which may have several ones.
+
+    A program that logs every second step repeats itself only after two steps. Steps end
+    with the work of an optimizer, and without one begin with the call of a module.
+    """
+    phases = [
+        getattr(record.events[places[i]], "phase", "") == "optimizer"
+        for i in range(begin, end)
+    ]
+    ends = [
+        begin + i + 1
+        for i, is_last in enumerate(phases)
+        if is_last and not (i + 1 < len(phases) and phases[i + 1])
+    ]
+    if ends:
+        # A repetition may begin within a step; its end is then a part of the first one.
+        shift = end - ends[-1]
+        bounds = [begin, *(each + shift for each in ends)]
+    else:
+        calls = Counter(int(t) for t in tokens[begin:end] if t < 0)
+        token = max(calls, key=lambda each: calls[each])
+        at = [begin + int(i) for i in np.flatnonzero(tokens[begin:end] == token)]
+        bounds = [each - at[0] + begin for each in at] + [end]
+    counts = [Counter(tokens[a:b].tolist()) for a, b in pairwise(bounds)]
+    largest = max(counts, key=lambda each: each.total())
+    if all((each & largest).total() > 0.8 * largest.total() for each in counts):
+        return bounds
+    return [begin, end]
+
+
+def _tokens(record: Record) -> tuple[list[int], Tokens]:
     """Returns the places of operators and calls in the record, and a number of each.
 
     Calls of outermost modules are negative.
@@ -58,7 +96,7 @@ def _tokens(record: Record) -> tuple[list[int], np.ndarray]:
     return places, np.array(tokens, dtype=np.int64)
 
 
-def _periods(tokens: np.ndarray) -> list[int]:
+def _periods(tokens: Tokens) -> list[int]:
     """Returns the distances between calls of the same outermost module."""
     calls = Counter(int(token) for token in tokens if token < 0)
     found: set[int] = set()
@@ -71,7 +109,7 @@ def _periods(tokens: np.ndarray) -> list[int]:
     return sorted(each for each in found if each <= len(tokens) // 2)[:400]
 
 
-def _longest_run(equal: np.ndarray) -> tuple[int, int]:
+def _longest_run(equal: npt.NDArray[np.bool_]) -> tuple[int, int]:
     """Returns the end and the length of the longest run of true values."""
     edges = np.flatnonzero(np.diff(np.concatenate(([0], equal.astype(np.int8), [0]))))
     if not len(edges):
