@@ -2,7 +2,7 @@
 """The sources of a recording besides operators: modules, streams, threads and so on.
 
 Each function is a context that removes what it has added. The callbacks of the GPU
-trace stay, because PyTorch cannot disable them; without a recording they return.
+trace stay, because PyTorch cannot disable them; without a recording they do nothing.
 """
 
 from __future__ import annotations
