@@ -15,6 +15,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.profiler import ProfilerActivity, profile, schedule
 
 import openreg_profiler
+from openreg_profiler import _utilization
 from profiler.conftest import BOTH
 from support.programs import variables
 from support.versions import TORCH
@@ -160,6 +161,19 @@ def test_operations_of_attention_are_counted_in_both_directions() -> None:
     # Scores and their product with the values; and five products with gradients.
     for row, products in ((rows[name], 2), (rows[f"{name}_backward"], 5)):
         assert row.flops == pytest.approx(products * product / row.seconds)
+
+
+def test_names_of_python_functions_are_not_read() -> None:
+    class Freed:
+        """An event of a function whose code was freed during the profile."""
+
+        def activity_type(self) -> str:
+            return "python_function"
+
+        def name(self) -> str:
+            raise UnicodeDecodeError("utf-8", b"\xae", 0, 1, "invalid start byte")
+
+    assert _utilization._attention_flops(Freed()) == 0
 
 
 def test_launches_are_counted_by_step() -> None:

@@ -219,7 +219,8 @@ def _attention_flops(event: Any) -> int:
     Args:
         event: An event of the profiler; without shapes the count is 0.
     """
-    if not event.name().startswith(_ATTENTION):
+    # The names of other events may be freed, as with Python functions.
+    if event.activity_type() != "cpu_op" or not event.name().startswith(_ATTENTION):
         return 0
     from torch.utils.flop_counter import sdpa_backward_flop_count, sdpa_flop_count
 
