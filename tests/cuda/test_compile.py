@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import sys
@@ -182,6 +183,24 @@ def test_reduce_overhead_trains() -> None:
             optimizer.zero_grad()
         models.append([p.detach().cpu() for p in model.parameters()])
     torch.testing.assert_close(*models)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
+def test_optimizers_are_compiled(kind: type[torch.optim.Optimizer]) -> None:
+    torch.manual_seed(0)
+    here = nn.Linear(4, 3)
+    there = copy.deepcopy(here).cuda()
+    x = torch.randn(2, 4)
+    for model, y in ((here, x), (there, x.cuda())):
+        step = kind(model.parameters(), lr=0.1).step
+        if y.is_cuda:
+            step = torch.compile(step)
+        for _ in range(2):
+            model.zero_grad()
+            model(y).square().sum().backward()
+            step()
+    for mine, theirs in zip(there.parameters(), here.parameters(), strict=True):
+        torch.testing.assert_close(mine.cpu(), theirs)
 
 
 def test_the_backend_of_graphs_alone_replays_operators() -> None:

@@ -43,6 +43,33 @@ def test_gloo_for_cuda_is_refused(interpreter: Program, tmp_path: Path) -> None:
     assert "'cpu:gloo,cuda:gloo' assigns gloo to CUDA tensors" in ended.stderr
 
 
+GROUPS = """
+import torch, torch.distributed as dist
+store = dist.FileStore({path!r}, 1)
+device = torch.device("cuda", 0)
+dist.init_process_group(
+    "nccl", store=store, rank=0, world_size=1, device_id=device
+)
+group = dist.new_group([0], backend="gloo")
+x = torch.ones(2)
+dist.all_reduce(x, group=group)
+print(x.tolist())
+try:
+    dist.all_reduce(torch.ones(2, device=device), group=group)
+except RuntimeError as error:
+    print(error)
+dist.destroy_process_group()
+"""
+
+
+def test_a_group_of_gloo_beside_nccl_serves_the_cpu(
+    interpreter: Program, tmp_path: Path
+) -> None:
+    ended = interpreter(GROUPS.format(path=str(tmp_path / "store")))
+    refusal = "No backend type associated with device type cuda"
+    assert ended.stdout.splitlines() == ["[1.0, 1.0]", refusal], ended.stderr
+
+
 RANK = """
 import os
 import sys

@@ -56,6 +56,34 @@ def test_allocations_of_the_thread_go_to_the_pool() -> None:
     assert result.sum().item() == 2 * MIB
 
 
+def test_the_inner_one_of_two_pools_gives_the_memory() -> None:
+    outer, inner = torch.cuda.MemPool(), torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(outer):
+        before = bytes_on_device(MIB)
+        with torch.cuda.use_mem_pool(inner):
+            inside = bytes_on_device(MIB)
+        after = bytes_on_device(MIB)
+    assert pool_of(before) == pool_of(after) == outer.id
+    assert pool_of(inside) == inner.id
+
+
+def test_a_graph_and_a_pool_give_memory_in_the_order_of_their_nesting() -> None:
+    pool, graph = torch.cuda.MemPool(), torch.cuda.CUDAGraph()
+    with torch.cuda.use_mem_pool(pool):
+        x = bytes_on_device(MIB)
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph):
+            captured = x + 1
+            with torch.cuda.use_mem_pool(pool_inside := torch.cuda.MemPool()):
+                inside = captured + 1
+    assert pool_of(x) == pool.id
+    assert pool_of(captured) == graph.pool()
+    assert pool_of(inside) == pool_inside.id
+    graph.replay()
+    assert inside.sum().item() == 3 * MIB
+    graph.reset()
+
+
 def test_a_pool_keeps_its_memory_until_it_is_deleted() -> None:
     torch.cuda.empty_cache()
     before = torch.cuda.memory_reserved()

@@ -37,6 +37,7 @@ namespace {
 /// Takes the blocks of a thread, of a stream or of all from a pool.
 struct Route {
   c10::MempoolId_t pool;
+  c10::MempoolId_t capture; // the pool of the graph that was captured then
   std::optional<std::thread::id> thread;
   std::optional<orStream_t> stream;
 };
@@ -316,34 +317,41 @@ void trace_memory(
   }
 }
 
-/// Returns the pool of a route, if one applies: the first that was begun.
-std::optional<c10::MempoolId_t> routed(
-    DeviceMemory& memory,
-    orStream_t stream) {
+/// Returns the route that applies: the last that was begun.
+std::optional<Route> route_of(DeviceMemory& memory, orStream_t stream) {
   const auto thread = std::this_thread::get_id();
   const std::lock_guard lock(memory.mutex);
-  for (const Route& each : memory.routes) {
-    if (each.thread.value_or(thread) == thread &&
-        each.stream.value_or(stream) == stream) {
-      return each.pool;
-    }
-  }
-  return std::nullopt;
+  const auto found = std::find_if(
+      memory.routes.rbegin(), memory.routes.rend(), [&](const Route& each) {
+        return each.thread.value_or(thread) == thread &&
+            each.stream.value_or(stream) == stream;
+      });
+  return found == memory.routes.rend() ? std::nullopt : std::optional(*found);
 }
 
-c10::MempoolId_t
-pool_for(DeviceMemory& memory, orStream_t stream, BlockPool::User user) {
-  if (C10_UNLIKELY(g_routes.load(std::memory_order_acquire) > 0)) {
-    if (const auto pool = routed(memory, stream)) {
-      return *pool;
-    }
-  }
-  if (captures_underway() && user == BlockPool::User::kWork) {
+/// Returns the pool of the graph that a stream is captured for, or {0, 0}.
+c10::MempoolId_t captured_pool(orStream_t stream) {
+  if (captures_underway()) {
     if (const auto capture = capture_of(stream)) {
       return capture->pool();
     }
   }
   return {};
+}
+
+/// Of a graph and a route, the one that was begun last decides, as on CUDA.
+c10::MempoolId_t
+pool_for(DeviceMemory& memory, orStream_t stream, BlockPool::User user) {
+  const c10::MempoolId_t captured = user == BlockPool::User::kWork
+      ? captured_pool(stream)
+      : c10::MempoolId_t();
+  if (C10_UNLIKELY(g_routes.load(std::memory_order_acquire) > 0)) {
+    const auto route = route_of(memory, stream);
+    if (route && route->capture == captured) {
+      return route->pool;
+    }
+  }
+  return captured;
 }
 
 void* allocate_uncached(
@@ -504,11 +512,12 @@ void begin_allocate_to_pool(
     const c10::MempoolId_t& pool,
     Routed routed) {
   DeviceMemory& memory = memory_of(device);
-  Route route{pool, std::nullopt, std::nullopt};
+  const orStream_t stream = current_handle(device);
+  Route route{pool, captured_pool(stream), std::nullopt, std::nullopt};
   if (routed == Routed::kThread) {
     route.thread = std::this_thread::get_id();
   } else if (routed == Routed::kStream) {
-    route.stream = current_handle(device);
+    route.stream = stream;
   }
   const std::lock_guard lock(memory.mutex);
   for (const Route& each : memory.routes) {

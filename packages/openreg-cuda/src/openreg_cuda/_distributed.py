@@ -30,6 +30,21 @@ class ProcessGroupNCCL:
             self._timeout = _TIMEOUT
 
 
+class _NoBackend:
+    """What a group without a backend for device tensors returns for them.
+
+    A new group of gloo asks for it if the default group has a device.
+    """
+
+    supports_splitting = False
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(
+            f"{name}: the group has no backend for CUDA tensors, which gloo cannot "
+            "serve on a simulated CUDA device; use nccl"
+        )
+
+
 def replace() -> None:
     """Registers occl for device tensors under the name nccl, if it is installed."""
     if not torch.distributed.is_available():
@@ -63,6 +78,17 @@ def replace() -> None:
             del devices["cuda"]
 
     c10d.BackendConfig.__init__ = read_and_replace
+    backend_of = c10d.ProcessGroup._get_backend
+
+    def get_backend(self: Any, device: Any) -> Any:
+        try:
+            return backend_of(self, device)
+        except RuntimeError:
+            if torch.device(device).type != "cuda":
+                raise
+            return _NoBackend()
+
+    c10d.ProcessGroup._get_backend = get_backend
 
 
 def _create(options: Any, backend_options: Any) -> Any:

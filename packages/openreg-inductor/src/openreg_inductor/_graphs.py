@@ -82,17 +82,22 @@ def register() -> None:
         if device_index is None:  # since torch 2.14: CUDA's current device
             return manager_of_cuda(None, create_if_none_exists)
         manager = manager_of_cuda(device_index, create_if_none_exists)
-        return _NoTree if manager is None else manager
+        return _NoTree() if manager is None else manager
 
     trees.cudagraphify_impl = cudagraphify_impl
     trees.get_manager = get_manager
 
 
 class _NoTree:
-    """Stands for a graph tree when a captured function's backward pass begins."""
+    """Stands for a graph tree when a captured function's backward pass begins.
 
-    @staticmethod
-    def set_to_running_backward() -> None:
+    It is false, because Dynamo asks an existing tree for its nodes.
+    """
+
+    def __bool__(self) -> bool:
+        return False
+
+    def set_to_running_backward(self) -> None:
         """Does nothing: results that are in use are moved to separate memory."""
 
 
