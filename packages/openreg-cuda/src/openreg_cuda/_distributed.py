@@ -31,7 +31,7 @@ class ProcessGroupNCCL:
 
 
 class _NoBackend:
-    """What a group without a backend for device tensors returns for them.
+    """The backend for device tensors in a group that has none.
 
     A new group of gloo asks for it if the default group has a device.
     """
