@@ -27,7 +27,7 @@ from statistics import mean, median
 
 import numpy as np
 
-from openreg_predict import Device, Interval, load_device
+from openreg_predict import DescribedDevice, Interval, load_device
 from openreg_predict._calibration import Calibration
 from openreg_predict._cost import predict_all
 from openreg_predict._hardware import hardware, matrix_rate
@@ -70,7 +70,7 @@ def read(folder: Path, split: str) -> tuple[list[Row], dict[str, list[Row]]]:
     return rows, graphs
 
 
-def roofline(work: Work, device: Device) -> tuple[float, float]:
+def roofline(work: Work, device: DescribedDevice) -> tuple[float, float]:
     """Returns the times of the operations and of the bytes at the peaks."""
     dense = work.kind in ("gemm", "attention", "convolution", "grouped")
     dtype = work.dtype.split(">")[0]
@@ -78,7 +78,7 @@ def roofline(work: Work, device: Device) -> tuple[float, float]:
     return work.flops / rate, work.bytes / hardware(device).bandwidth
 
 
-def collective(work: Work, device: Device) -> tuple[float, float]:
+def collective(work: Work, device: DescribedDevice) -> tuple[float, float]:
     """Returns the time of the wire at its peak, and torch's estimate or nan."""
     row = hardware(device)
     near = work.fact("devices") <= row.domain
@@ -87,7 +87,7 @@ def collective(work: Work, device: Device) -> tuple[float, float]:
     return wire, _estimate_of_torch(work, device)
 
 
-def _estimate_of_torch(work: Work, device: Device) -> float:
+def _estimate_of_torch(work: Work, device: DescribedDevice) -> float:
     from torch._inductor import comm_analysis
 
     generation = {"ampere": 1, "ada": 1, "hopper": 2}.get(device.generation, 0)
@@ -106,7 +106,9 @@ def _estimate_of_torch(work: Work, device: Device) -> float:
     return float(estimate) * 1e-3
 
 
-def formulas(works: Sequence[tuple[Work, float]], device: Device) -> dict[str, float]:
+def formulas(
+    works: Sequence[tuple[Work, float]], device: DescribedDevice
+) -> dict[str, float]:
     """Returns the times of the other formulas for works with their counts."""
     times = dict.fromkeys(("roofline", "torch", "3 constants"), 0.0)
     links = dict(times)
@@ -160,7 +162,9 @@ def predict(rows: Sequence[Row], graphs: Graphs, folder: Path) -> dict[str, Line
     return lines
 
 
-def _by_device(rows: Sequence[Row], folder: Path) -> Iterator[tuple[Device, list[Row]]]:
+def _by_device(
+    rows: Sequence[Row], folder: Path
+) -> Iterator[tuple[DescribedDevice, list[Row]]]:
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         groups[row["device"]].append(row)

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from openreg_predict import _models
 from openreg_predict._costs._columns import POWER, Array, columns
-from openreg_predict._device import Device, load_device
+from openreg_predict._device import DescribedDevice, load_device
 from openreg_predict._entries import (
     FAMILIES,
     FILE,
@@ -53,7 +53,7 @@ class Rows:
 
     ids: npt.NDArray[np.str_]
     works: list[Work]
-    devices: list[Device]
+    devices: list[DescribedDevice]
     sources: list[str]
     measured: Array
 
@@ -76,8 +76,8 @@ class Rows:
 
 def read(folder: Path) -> dict[str, Rows]:
     """Reads the training rows of single operators, by entry."""
-    devices: dict[str, Device] = {}
-    groups: dict[str, list[tuple[str, Work, Device, str, float]]] = {}
+    devices: dict[str, DescribedDevice] = {}
+    groups: dict[str, list[tuple[str, Work, DescribedDevice, str, float]]] = {}
     for table in TABLES:
         with (folder / table).open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
@@ -308,7 +308,7 @@ def read_models(folder: Path, fitted: dict[str, Entry]) -> Models:
             graphs.setdefault(row["graph"], []).append(row)
     result = Models([], [], np.zeros(0), [], [], [], [])
     measured = []
-    devices: dict[str, Device] = {}
+    devices: dict[str, DescribedDevice] = {}
     with (folder / "train_models.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             if row["graph"] not in graphs or row["unit"] != "s":

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import openreg_predict
-from openreg_predict import Device, Record, load_device
+from openreg_predict import DescribedDevice, Record, load_device
 from openreg_predict._allocator import (
     MIN_BLOCK,
     Block,
@@ -169,7 +169,7 @@ def test_activations_at_the_peak_have_the_module_that_made_them() -> None:
     assert {"0", "1"} & set(modules)
 
 
-def scaled(capacity: int) -> Device:
+def scaled(capacity: int) -> DescribedDevice:
     device = load_device("h100-sxm")
     return device.scaled(memory_capacity=capacity / device["memory_capacity"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from openreg_predict._cost import predict
 from openreg_predict._device import (
-    Device,
+    DescribedDevice,
     DeviceFileError,
     Field,
     device_names,
@@ -22,7 +22,7 @@ __all__ = [
     "CLASSES",
     "Call",
     "Comparison",
-    "Device",
+    "DescribedDevice",
     "DeviceFileError",
     "Field",
     "Interval",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from openreg_predict._costs._columns import Array, columns
-from openreg_predict._device import Device
+from openreg_predict._device import DescribedDevice
 from openreg_predict._entries import Entry, entries, entry_of
 from openreg_predict._hardware import hardware
 from openreg_predict._interval import Interval
@@ -76,7 +76,7 @@ class Calibration:
         self,
         works: Sequence[Work],
         measured: Sequence[float],
-        device: Device,
+        device: DescribedDevice,
         fitted: Mapping[str, Entry] | None = None,
     ) -> None:
         self._device = device

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from openreg_predict import _models
-from openreg_predict._device import Device
+from openreg_predict._device import DescribedDevice
 from openreg_predict._entries import entries, entry_of
 from openreg_predict._hardware import hardware
 from openreg_predict._interval import Interval, total
@@ -32,7 +32,9 @@ _TRANSFER_START = 8e-6
 _TRANSFER_SHARE = 0.8
 
 
-def predict(work: Work, device: Device, *, sheet_only: bool = False) -> Interval:
+def predict(
+    work: Work, device: DescribedDevice, *, sheet_only: bool = False
+) -> Interval:
     """Returns the time that the device needs for the work, without host time.
 
     Args:
@@ -45,7 +47,7 @@ def predict(work: Work, device: Device, *, sheet_only: bool = False) -> Interval
 
 def predict_all(
     works: Sequence[Work],
-    device: Device,
+    device: DescribedDevice,
     *,
     sheet_only: bool = False,
     in_model: bool = False,

@@ -82,7 +82,7 @@ class Field:
 
 
 @dataclass(frozen=True, eq=False)
-class Device:
+class DescribedDevice:
     """A described device; equal only to itself.
 
     Attributes:
@@ -126,12 +126,12 @@ class Device:
         return self.fields[name].value
 
     @cached_property
-    def sheet(self) -> Device:
+    def sheet(self) -> DescribedDevice:
         """The same device without measured fields."""
         fields = {n: f for n, f in self.fields.items() if f.kind != "measured"}
         return replace(self, fields=fields)
 
-    def scaled(self, **factors: float) -> Device:
+    def scaled(self, **factors: float) -> DescribedDevice:
         """Returns the device with fields multiplied, such as ``memory_bandwidth=2``."""
         fields = dict(self.fields)
         for name, factor in factors.items():
@@ -147,7 +147,7 @@ def device_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
-def load_device(name_or_path: str | Path) -> Device:
+def load_device(name_or_path: str | Path) -> DescribedDevice:
     """Reads a described device.
 
     Args:
@@ -170,7 +170,7 @@ def load_device(name_or_path: str | Path) -> Device:
     return _read(path)
 
 
-def _read(path: Path) -> Device:
+def _read(path: Path) -> DescribedDevice:
     try:
         root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -205,7 +205,7 @@ class _Reader:
         finally:
             loader.dispose()
 
-    def device(self, root: yaml.Node | None) -> Device:
+    def device(self, root: yaml.Node | None) -> DescribedDevice:
         head = self.entries(root, "a device file")
         for key, node in head.items():
             if key not in _HEAD:
@@ -230,7 +230,7 @@ class _Reader:
                     f"the field {name} ({meaning}, in {unit}) is missing",
                 )
         text = {k: str(self.plain(n)) for k, n in head.items()}
-        return Device(
+        return DescribedDevice(
             id=text["id"],
             name=text["name"],
             vendor=text.get("vendor", ""),

@@ -12,7 +12,7 @@ from unittest import mock
 import torch
 
 from openreg_predict._allocator import Block, CachingAllocator, OutOfMemoryError
-from openreg_predict._device import Device, load_device
+from openreg_predict._device import DescribedDevice, load_device
 from openreg_predict._memory import CONTEXT
 from openreg_predict._record import Alloc, Event, Free, Record
 from openreg_predict._recording import record
@@ -20,7 +20,9 @@ from openreg_predict._report import size_text
 
 
 @contextmanager
-def emulate(device: Device | str | Path, *, dry: bool = False) -> Iterator[Record]:
+def emulate(
+    device: DescribedDevice | str | Path, *, dry: bool = False
+) -> Iterator[Record]:
     """Makes a block of a program see the time and the memory of a described device.
 
     ``torch.openreg.Event.elapsed_time`` returns virtual time. The memory statistics,
@@ -36,7 +38,7 @@ def emulate(device: Device | str | Path, *, dry: bool = False) -> Iterator[Recor
     Yields:
         The record of the block.
     """
-    if not isinstance(device, Device):
+    if not isinstance(device, DescribedDevice):
         device = load_device(device)
     with record(dry=dry) as result:
         events = _Events(device)
@@ -60,7 +62,7 @@ def _redirect(result: Record, events: _Events) -> None:
 class _Events(list[Event]):
     """The events of a record; allocations go through the allocator of the device."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: DescribedDevice) -> None:
         super().__init__()
         self.device = device
         self.context = int(device.get("context_memory") or CONTEXT)
@@ -104,7 +106,7 @@ class _Events(list[Event]):
         )
 
 
-def _patches(device: Device, result: Record, events: _Events) -> Iterator[Any]:
+def _patches(device: DescribedDevice, result: Record, events: _Events) -> Iterator[Any]:
     """Returns the replacements of functions, for the duration of the block."""
     from torch_openreg import openreg
     from torch_openreg.openreg import streams
@@ -161,7 +163,7 @@ def _patches(device: Device, result: Record, events: _Events) -> Iterator[Any]:
 
 
 def _elapsed(
-    device: Device, result: Record, start: torch.Event, end: torch.Event
+    device: DescribedDevice, result: Record, start: torch.Event, end: torch.Event
 ) -> float:
     from openreg_predict import _hooks
     from openreg_predict._prediction import mark_times

@@ -28,7 +28,7 @@ from openreg_predict._costs import (
     memory,
 )
 from openreg_predict._costs._columns import Array, Constants, columns
-from openreg_predict._device import Device
+from openreg_predict._device import DescribedDevice
 from openreg_predict._hardware import distance, hardware, matrix_rate
 from openreg_predict._interval import Interval
 from openreg_predict._work import Work
@@ -86,7 +86,7 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-def entry_of(work: Work, device: Device) -> str:
+def entry_of(work: Work, device: DescribedDevice) -> str:
     """Returns the name of the entry that costs a work on a device."""
     amd = hardware(device).vendor == "amd"
     matrix = matrix_rate(device, work.dtype.split(">")[0])[1]
@@ -229,7 +229,9 @@ class Entry:
             return self.constants
         return self.generations[near]
 
-    def seconds(self, works: Sequence[Work], devices: Sequence[Device]) -> Array:
+    def seconds(
+        self, works: Sequence[Work], devices: Sequence[DescribedDevice]
+    ) -> Array:
         """Returns the time of each work on its device."""
         family = self.family
         x = columns(works, devices, family.facts)
@@ -252,7 +254,7 @@ class Entry:
         return times
 
     def predict(
-        self, works: Sequence[Work], devices: Sequence[Device]
+        self, works: Sequence[Work], devices: Sequence[DescribedDevice]
     ) -> list[Interval]:
         """Returns the time of each work on its device, with its interval."""
         times = self.seconds(works, devices)

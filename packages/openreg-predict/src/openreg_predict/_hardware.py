@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from openreg_predict._device import Device
+from openreg_predict._device import DescribedDevice
 
 # Process nodes in nm: the energy of an operation falls with them.
 _NODES: Mapping[str, float] = {
@@ -69,7 +69,7 @@ class Hardware:
 
 
 @lru_cache(maxsize=256)
-def hardware(source: Device) -> Hardware:
+def hardware(source: DescribedDevice) -> Hardware:
     """Returns what cost models read of a device.
 
     Args:
@@ -120,7 +120,7 @@ def distance(generation: str, other: str) -> float:
     return abs(_ORDER[generation] - _ORDER[other])
 
 
-def matrix_rate(device: Device, dtype: str) -> tuple[float, bool]:
+def matrix_rate(device: DescribedDevice, dtype: str) -> tuple[float, bool]:
     """Returns the rate of matrix products of a dtype, and whether matrix units do it.
 
     Args:
@@ -143,6 +143,6 @@ def matrix_rate(device: Device, dtype: str) -> tuple[float, bool]:
     return device["vector_f32"] / (32 if dtype == "f64" else 1), False
 
 
-def vector_rate(device: Device, dtype: str) -> float:
+def vector_rate(device: DescribedDevice, dtype: str) -> float:
     """Returns the rate of operations of the vector units, in float32."""
     return device["vector_f32"] / (32 if dtype == "f64" else 1)

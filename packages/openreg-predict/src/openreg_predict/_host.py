@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from openreg_predict._device import Device
+from openreg_predict._device import DescribedDevice
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Host:
     thread: float = 5.0e-5
 
     @classmethod
-    def of(cls, device: Device, operator: float | None = None) -> Host:
+    def of(cls, device: DescribedDevice, operator: float | None = None) -> Host:
         """Returns the host of a device: defaults, and the fields that its file has.
 
         Args:

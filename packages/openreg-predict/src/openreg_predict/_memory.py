@@ -19,7 +19,7 @@ from openreg_predict._allocator import (
     OutOfMemoryError,
     block_size,
 )
-from openreg_predict._device import Device
+from openreg_predict._device import DescribedDevice
 from openreg_predict._record import OWNERS, Alloc, Free, Op, Record
 
 # Bytes, where the device's file has no field. A context of CUDA 12 with the modules of
@@ -158,7 +158,7 @@ class MemoryModel:
 
     def use(
         self,
-        device: Device,
+        device: DescribedDevice,
         index: int = 0,
         plan: Plan | None = None,
         *,
@@ -297,7 +297,7 @@ class _Replay:
         )
 
 
-def _workspace(device: Device) -> int:
+def _workspace(device: DescribedDevice) -> int:
     given = device.get("workspace_memory")
     if given is not None:
         return int(given)

@@ -21,7 +21,7 @@ from openreg_predict._costs._columns import (
     Constants,
     power_needed,
 )
-from openreg_predict._device import Device
+from openreg_predict._device import DescribedDevice
 from openreg_predict._entries import (
     Entry,
     entries,
@@ -83,7 +83,7 @@ def steps_of(rows: Sequence[Mapping[str, str]], config: str) -> list[Step]:
 
 
 def kernel_seconds(
-    fitted: Mapping[str, Entry], steps: Sequence[Step], device: Device
+    fitted: Mapping[str, Entry], steps: Sequence[Step], device: DescribedDevice
 ) -> list[float]:
     """Returns the time of each step's kernels, without factors of models."""
     by_entry: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -103,7 +103,10 @@ def kernel_seconds(
 
 
 def features(
-    fitted: Mapping[str, Entry], steps: Sequence[Step], config: str, device: Device
+    fitted: Mapping[str, Entry],
+    steps: Sequence[Step],
+    config: str,
+    device: DescribedDevice,
 ) -> dict[str, float]:
     """Returns the sums from which :func:`seconds` computes the time of a step.
 
@@ -221,7 +224,7 @@ def group_of(work: Work) -> str:
     return _GROUP_OF_CLASS.get(work.kind, "")
 
 
-def in_model(work: Work, device: Device, time: float) -> float:
+def in_model(work: Work, device: DescribedDevice, time: float) -> float:
     """Returns the time of a kernel as a part of a model, from its time alone.
 
     Args:
@@ -270,7 +273,7 @@ def kind_of(config: str, dtype: str) -> str:
 
 
 def predict_model(
-    rows: Sequence[Mapping[str, str]], config: str, dtype: str, device: Device
+    rows: Sequence[Mapping[str, str]], config: str, dtype: str, device: DescribedDevice
 ) -> Interval:
     """Returns the time of a step of a model.
 

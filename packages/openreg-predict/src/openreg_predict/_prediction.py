@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from openreg_predict._clock import Clock, Span, Timeline
-from openreg_predict._device import Device, load_device
+from openreg_predict._device import DescribedDevice, load_device
 from openreg_predict._fusion import Fusion, fuse
 from openreg_predict._host import Host
 from openreg_predict._interval import Interval, total
@@ -80,7 +80,7 @@ class Prediction:
         timeline: The times of all work.
     """
 
-    device: Device
+    device: DescribedDevice
     step: Interval
     total: Interval
     steps: int
@@ -104,7 +104,7 @@ class Prediction:
     def what_if(self) -> dict[str, float]:
         """The seconds of a step if the device or its host were different."""
         device = self.device
-        changes: dict[str, tuple[Device, float]] = {
+        changes: dict[str, tuple[DescribedDevice, float]] = {
             "2x memory bandwidth": (device.scaled(memory_bandwidth=2), 1.0),
             "no host or launch time": (device, 0.0),
         }
@@ -198,7 +198,7 @@ def analyze(record: Record, *, find_steps: bool = False) -> Analysis:
 
 def predict_record(
     record: Record,
-    device: Device | str | Path,
+    device: DescribedDevice | str | Path,
     *,
     sheet_only: bool = False,
     find_steps: bool = False,
@@ -218,7 +218,7 @@ def predict_record(
         host_per_operator: Seconds that the host needs for an eager operator; its other
             times are scaled with it. By default the field of the device, or 6 us.
     """
-    if not isinstance(device, Device):
+    if not isinstance(device, DescribedDevice):
         device = load_device(device)
     if sheet_only:
         device = device.sheet
@@ -234,7 +234,7 @@ def predict_record(
     return _Run(analysis, device, options).prediction()
 
 
-def mark_times(record: Record, device: Device) -> dict[int, float]:
+def mark_times(record: Record, device: DescribedDevice) -> dict[int, float]:
     """Returns the times of the events that a program recorded in streams."""
     clock = _Run(analyze(record), device, {"sheet_only": False, "expandable": False})
     return clock.marks()
@@ -246,7 +246,7 @@ class _Run:
     def __init__(
         self,
         analysis: Analysis,
-        device: Device,
+        device: DescribedDevice,
         options: Mapping[str, Any],
         host_scale: float = 1.0,
     ) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from openreg_predict._work import Call, TensorFacts
 
 if TYPE_CHECKING:
-    from openreg_predict._device import Device
+    from openreg_predict._device import DescribedDevice
     from openreg_predict._prediction import Comparison, Prediction
 
 FORMAT = 1
@@ -239,7 +239,9 @@ class Record:
         """Returns the operators on devices."""
         return (each for each in self.events if isinstance(each, Op))
 
-    def predict(self, device: Device | str | Path, **options: Any) -> Prediction:
+    def predict(
+        self, device: DescribedDevice | str | Path, **options: Any
+    ) -> Prediction:
         """Predicts time and memory on a device.
 
         Args:
@@ -251,7 +253,7 @@ class Record:
         return predict_record(self, device, **options)
 
     def compare(
-        self, devices: Iterable[Device | str | Path], **options: Any
+        self, devices: Iterable[DescribedDevice | str | Path], **options: Any
     ) -> Comparison:
         """Predicts time and memory on several devices.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from openreg_predict import _table
 from openreg_predict._collectives import size_of
 from openreg_predict._cost import predict_all
-from openreg_predict._device import Device
+from openreg_predict._device import DescribedDevice
 from openreg_predict._interval import Interval
 from openreg_predict._record import Op, Record
 from openreg_predict._work import TensorFacts, Work, distinct_bytes, work_of
@@ -116,7 +116,7 @@ def _flat(value: object) -> list[TensorFacts]:
 class Costs:
     """The times of works on a device; each is computed once."""
 
-    def __init__(self, device: Device, *, sheet_only: bool = False) -> None:
+    def __init__(self, device: DescribedDevice, *, sheet_only: bool = False) -> None:
         self.device = device
         self.sheet_only = sheet_only
         self._known: dict[Work, Interval] = {}

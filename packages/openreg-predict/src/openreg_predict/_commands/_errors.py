@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from openreg_predict._device import Device, DeviceFileError, load_device
+from openreg_predict._device import DescribedDevice, DeviceFileError, load_device
 
 
 class CommandError(Exception):
     """An argument or a file is wrong; the message names it and what is accepted."""
 
 
-def device_of(argument: str) -> Device:
+def device_of(argument: str) -> DescribedDevice:
     """Reads the device of the argument ``--device``.
 
     Raises:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 
 from openreg_predict._commands._errors import device_of
-from openreg_predict._device import FIELDS, Device, device_names
+from openreg_predict._device import FIELDS, DescribedDevice, device_names
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -43,7 +43,7 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_fields(device: Device) -> None:
+def _print_fields(device: DescribedDevice) -> None:
     print(f"{device.id}: {device.name}, {device.vendor} {device.generation}")
     if device.note:
         print(device.note)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from openreg_predict._commands._errors import CommandError, device_of
-from openreg_predict._device import Device
+from openreg_predict._device import DescribedDevice
 from openreg_predict._record import Record, RecordFileError
 
 
@@ -96,7 +96,7 @@ def _fits(options: argparse.Namespace) -> int:
     from openreg_predict._fitting_memory import remedies_of, remedies_table
     from openreg_predict._report import memory_table
 
-    device: Device = device_of(options.device)
+    device: DescribedDevice = device_of(options.device)
     record = _record_of(options)
     prediction = record.predict(device, **_options(options))
     print(memory_table(prediction))

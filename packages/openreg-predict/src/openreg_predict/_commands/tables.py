@@ -11,7 +11,7 @@ from pathlib import Path
 from openreg_predict._calibration import Calibration
 from openreg_predict._commands._errors import CommandError, device_of
 from openreg_predict._cost import predict_all
-from openreg_predict._device import Device
+from openreg_predict._device import DescribedDevice
 from openreg_predict._interval import Interval
 from openreg_predict._models import predict_model
 from openreg_predict._table import RowError, work_of_row
@@ -79,7 +79,7 @@ def read_table(
     return rows
 
 
-def _device(options: argparse.Namespace) -> Device:
+def _device(options: argparse.Namespace) -> DescribedDevice:
     device = device_of(options.device)
     return device.sheet if options.sheet_only else device
 
@@ -108,7 +108,7 @@ def _works(argument: str, path: Path, rows: Sequence[Mapping[str, str]]) -> list
     return works
 
 
-def _calibration(options: argparse.Namespace, device: Device) -> Calibration:
+def _calibration(options: argparse.Namespace, device: DescribedDevice) -> Calibration:
     path = options.calibrate
     rows = read_table("--calibrate", path, ("op_or_model", "config", "dtype", "value"))
     measured = []

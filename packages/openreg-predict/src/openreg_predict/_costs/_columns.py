@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from openreg_predict._device import Device
+from openreg_predict._device import DescribedDevice
 from openreg_predict._hardware import hardware, matrix_rate
 from openreg_predict._work import SIZES, Work
 
@@ -31,7 +31,7 @@ BOARD_SHARE = 0.85
 
 
 def columns(
-    works: Sequence[Work], devices: Sequence[Device], facts: Sequence[str]
+    works: Sequence[Work], devices: Sequence[DescribedDevice], facts: Sequence[str]
 ) -> Columns:
     """Returns the columns of works on devices, row by row.
 
@@ -81,7 +81,7 @@ def clock_share(c: Constants, x: Columns) -> Array:
     return share
 
 
-def power_needed(device: Device, dtype: str) -> float:
+def power_needed(device: DescribedDevice, dtype: str) -> float:
     """Returns the power in W that matrix products need at the full clock."""
     rate, matrix = matrix_rate(device, dtype)
     row = hardware(device)
