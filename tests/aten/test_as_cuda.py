@@ -11,16 +11,12 @@ import pytest
 import torch
 
 from support.programs import NO_AUTOLOAD, Program, run, variables
+from support.versions import needs_a_cpu_build
 
 CHECKS = Path(__file__).parent / "as_cuda" / "checks.py"
 
 # In the program, so that openreg-cuda, which may be installed, does not see it.
 AS_CUDA = "import os; os.environ['OPENREG_DEVICE'] = 'cuda'"
-
-needs_a_cpu_build = pytest.mark.skipif(
-    torch.version.cuda is not None,
-    reason="a CUDA build of torch has its own kernels",
-)
 
 # Imports openreg_aten before pytest, whose plugins may import torch. pytest reads
 # neither settings nor plugins of the other tests.

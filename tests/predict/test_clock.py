@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -48,6 +49,15 @@ def run(*events: object, time: float = 10.0) -> Timeline:
         if isinstance(event, Op)
     }
     return Clock(record, works, lambda _: time, HOST, Fusion()).run()
+
+
+def run_kinds(
+    events: list[Any], kinds: list[str], seconds: dict[str, float]
+) -> Timeline:
+    """Returns the times if the operators have these kinds, in their order."""
+    places = [i for i, event in enumerate(events) if isinstance(event, Op)]
+    works = {i: Work("mul", kind, "f32") for i, kind in zip(places, kinds, strict=True)}
+    return Clock(Record(events), works, lambda w: seconds[w.kind], HOST, Fusion()).run()
 
 
 def starts(line: Timeline) -> list[float]:
@@ -97,15 +107,8 @@ def test_a_stream_that_waits_does_not_delay_another_one() -> None:
     # The kernel of stream 1 is launched earlier, and ready later.
     copy = op(0, transfer="HtoD", pinned=True)
     events = [copy, Mark(0, 0, 0, 0), Wait(0, 0, 0, 1), op(1), op(2)]
-    works = {
-        0: Work("copy_", "transfer", "f32"),
-        3: Work("mul", "pointwise", "f32"),
-        4: Work("mul", "pointwise", "f32"),
-    }
-    seconds = {"transfer": 30.0, "pointwise": 10.0}
-    line = Clock(
-        Record(list(events)), works, lambda w: seconds[w.kind], HOST, Fusion()
-    ).run()
+    kinds = ["transfer", "pointwise", "pointwise"]
+    line = run_kinds(events, kinds, {"transfer": 30.0, "pointwise": 10.0})
     assert starts(line) == [1.5, 31.5, 3.5]
 
 
@@ -139,15 +142,8 @@ def test_asynchronous_collectives_end_before_their_result_is_used() -> None:
     )
     user = Op(Call("mul", {"self": tensor}, []))
     events = [collective, op(), user]
-    works = {
-        0: Work("all_reduce", "collective", "f32"),
-        1: Work("mul", "pointwise", "f32"),
-        2: Work("mul", "pointwise", "f32"),
-    }
-    seconds = {"collective": 30.0, "pointwise": 10.0}
-    line = Clock(
-        Record(list(events)), works, lambda w: seconds[w.kind], HOST, Fusion()
-    ).run()
+    kinds = ["collective", "pointwise", "pointwise"]
+    line = run_kinds(events, kinds, {"collective": 30.0, "pointwise": 10.0})
     assert starts(line) == [1.5, 2.5, 31.5]
 
 

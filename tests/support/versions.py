@@ -14,3 +14,9 @@ def since(major: int, minor: int) -> pytest.MarkDecorator:
     """Skips a test on versions of torch before this one."""
     old = (major, minor) > TORCH
     return pytest.mark.skipif(old, reason=f"torch < {major}.{minor}")
+
+
+needs_a_cpu_build = pytest.mark.skipif(
+    torch.version.cuda is not None,
+    reason="a CUDA build of torch has its own kernels",
+)

@@ -3,15 +3,10 @@
 
 from __future__ import annotations
 
-import pytest
-import torch
-
 from support.programs import Program
+from support.versions import needs_a_cpu_build
 
-pytestmark = pytest.mark.skipif(
-    torch.version.cuda is not None,
-    reason="a CUDA build of torch has its own kernels",
-)
+pytestmark = needs_a_cpu_build
 
 # In the program, so that openreg-cuda, which may be installed, does not see it.
 AS_CUDA = "import os; os.environ['OPENREG_DEVICE'] = 'cuda'"

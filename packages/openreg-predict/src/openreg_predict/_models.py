@@ -198,9 +198,9 @@ def seconds(c: Constants, rows: Sequence[Mapping[str, float]]) -> Array:
     host = np.where(decode > 0, 0, kernels * each) + c["step"]
     busy = (device**_SHARPNESS + host**_SHARPNESS) ** (1 / _SHARPNESS)
     inside = c["collective"] * column("collective")  # between the kernels of a step
-    beside = column("collective.large")
-    hidden = (busy**_SHARPNESS + beside**_SHARPNESS) ** (1 / _SHARPNESS)
-    result: Array = hidden + c["exposed"] * np.minimum(busy, beside) + inside
+    large = column("collective.large")
+    hidden = (busy**_SHARPNESS + large**_SHARPNESS) ** (1 / _SHARPNESS)
+    result: Array = hidden + c["exposed"] * np.minimum(busy, large) + inside
     return result
 
 

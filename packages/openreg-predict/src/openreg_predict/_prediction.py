@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -321,7 +321,7 @@ class _Run:
             classes,
             modules,
             operators,
-            self._bound(spans, line, begin, end, count),
+            self._bound(spans, begin, end, count),
             flops / (peak * step.value) if peak and step.value else 0.0,
             unknown,
             [
@@ -402,7 +402,6 @@ class _Run:
     def _bound(
         self,
         spans: Sequence[Span],
-        line: Timeline,
         begin: float,
         end: float,
         count: int,
@@ -416,30 +415,29 @@ class _Run:
         )
         # Kernels come first: a collective counts where no kernel runs.
         compute = [s for s in ordered if s.engine == "compute"]
+        others = deque(s for s in ordered if s.engine != "compute")
         for span in compute:
             if span.start > now:
-                self._add_gap(result, ordered, span, now, span.start)
+                self._add_gap(result, others, span, now, span.start)
             part = max(0.0, min(span.end, end) - max(span.start, now))
             result[self._kind(span.work)] += part
             now = max(now, min(span.end, end))
         if end > now:
-            self._add_gap(result, ordered, None, now, end)
-        del line
+            self._add_gap(result, others, None, now, end)
         return {name: value / count for name, value in result.items()}
 
     def _add_gap(
         self,
         result: dict[str, float],
-        ordered: Sequence[Span],
+        others: deque[Span],
         following: Span | None,
         begin: float,
         end: float,
     ) -> None:
         now = begin
-        beside = self._others(ordered)
-        while self._next < len(beside) and beside[self._next].end <= begin:
-            self._next += 1  # gaps come in their order
-        for span in beside[self._next :]:
+        while others and others[0].end <= begin:
+            others.popleft()  # gaps come in their order
+        for span in others:
             if span.end <= now:
                 continue
             if span.start >= end:
@@ -450,12 +448,6 @@ class _Run:
             result["communication" if span.engine == "link" else "copies"] += used
             now = min(span.end, end)
         self._add_idle(result, following, max(0.0, end - now))
-
-    def _others(self, ordered: Sequence[Span]) -> Sequence[Span]:
-        if not hasattr(self, "_beside"):
-            self._beside = [s for s in ordered if s.engine != "compute"]
-            self._next = 0
-        return self._beside
 
     def _add_idle(
         self, result: dict[str, float], following: Span | None, seconds: float

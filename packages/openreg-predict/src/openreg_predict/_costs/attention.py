@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from openreg_predict._costs._bounds import overlapped, transfer
 from openreg_predict._costs._columns import (
     MOST,
     POWER,
@@ -33,7 +34,6 @@ START: Constants = {
     **POWER,
 }
 _TILE = 128.0
-_LINE = 64.0
 
 
 def seconds(c: Constants, x: Columns) -> Array:
@@ -69,11 +69,8 @@ def seconds(c: Constants, x: Columns) -> Array:
     compute = np.where(waves <= 1, long / splits, whole * mean / splits)
     compute = compute * x["scale"]
     size = x["read"] + x["written"]
-    hot = 1 / (1 + (size / (c["resident"] * x["l2"])) ** 3)
-    fast = c["l2"] * x["units"] * hertz * _LINE
-    share_of_memory = min(c["bandwidth"], MOST)
-    memory = size * (1 - hot) / (share_of_memory * x["bandwidth"]) + size * hot / fast
-    time = np.maximum(compute, memory) + c["overlap"] * np.minimum(compute, memory)
+    memory = transfer(c, x, size, hertz)
+    time = overlapped(c, compute, memory)
     time = time + np.where(splits > 1, c["merge"], 0) + c["sequence"] * x["b"]
     result: Array = c["t0"] + time
     return result

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from openreg_predict._costs._bounds import LINE, l2_bandwidth, overlapped, transfer
 from openreg_predict._costs._columns import (
     MOST,
     POWER,
@@ -38,7 +39,6 @@ _TILES = (
     (64, 32), (32, 64), (32, 32), (16, 64), (64, 16), (16, 32),
 )  # fmt: skip
 _SPLITS = (1, 2, 3, 4, 6, 8, 16, 32)
-_LINE = 64.0
 _HEIGHT = np.array([[t[0] for t in _TILES for _ in _SPLITS]], dtype=np.float64)
 _WIDTH = np.array([[t[1] for t in _TILES for _ in _SPLITS]], dtype=np.float64)
 _PARTS = np.array([[s for _ in _TILES for s in _SPLITS]], dtype=np.float64)
@@ -64,19 +64,16 @@ def seconds(c: Constants, x: Columns) -> Array:
     arithmetic = (
         2 * _HEIGHT * _WIDTH * depth / (unit_rate * np.minimum(c["efficiency"], MOST))
     )
-    feed = (_HEIGHT + _WIDTH) * depth * size * cycle / (c["feed"] * _LINE)
+    feed = (_HEIGHT + _WIDTH) * depth * size * cycle / (c["feed"] * LINE)
     latency = depth * c["latency"] * cycle
     tile = (arithmetic**4 + feed**4 + latency**4) ** 0.25 + c["prologue"] * cycle
     wide = 1 + c["wide"] * np.clip(np.log2(n / 8192), 0, 2)
     compute = np.ceil(tiles / column["units"]) * tile * wide
     size_all = x["read"] + x["written"]
-    hot = 1 / (1 + (size_all / (c["resident"] * x["l2"])) ** 3)
-    cache = c["l2"] * x["units"] * hertz * _LINE
-    share_of_memory = min(c["bandwidth"], MOST)
-    memory = size_all * (1 - hot) / (share_of_memory * x["bandwidth"])
-    memory = (memory + size_all * hot / cache)[:, None]
+    cache = l2_bandwidth(c, x, hertz)
+    memory = transfer(c, x, size_all, hertz)[:, None]
     adding = np.where(parts > 1, c["split"] + 8 * b * m * n * parts / cache[:, None], 0)
-    time = np.maximum(compute, memory) + c["overlap"] * np.minimum(compute, memory)
+    time = overlapped(c, compute, memory)
     result: Array = c["t0"] + (time + adding).min(axis=1)
     return result
 

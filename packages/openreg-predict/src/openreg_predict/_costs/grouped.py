@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from openreg_predict._costs._bounds import overlapped, transfer
 from openreg_predict._costs._columns import (
     MOST,
     POWER,
@@ -29,7 +30,6 @@ START: Constants = {
     "overlap": 0.3,  # the share of the shorter bound that is added
     **POWER,
 }
-_LINE = 64.0
 
 
 def seconds(c: Constants, x: Columns) -> Array:
@@ -49,11 +49,8 @@ def seconds(c: Constants, x: Columns) -> Array:
     operations = operations * (1 + c["skew"] * x["active"] / (x["active"] + pairs))
     compute = operations / (unit_rate * x["units"] * np.minimum(c["efficiency"], MOST))
     size = x["read"] + x["written"] + x["size"] * pairs * (2 * x["h"] + 6 * x["i"])
-    hot = 1 / (1 + (size / (c["resident"] * x["l2"])) ** 3)
-    fast = c["l2"] * x["units"] * x["clock"] * _LINE
-    share_of_memory = min(c["bandwidth"], MOST)
-    memory = size * (1 - hot) / (share_of_memory * x["bandwidth"]) + size * hot / fast
-    time = np.maximum(compute, memory) + c["overlap"] * np.minimum(compute, memory)
+    memory = transfer(c, x, size, x["clock"])
+    time = overlapped(c, compute, memory)
     result: Array = c["t0"] + c["token"] * pairs + time
     return result
 

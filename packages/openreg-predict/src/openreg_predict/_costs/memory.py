@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from openreg_predict._costs._columns import MOST, Array, Columns, Constants
+from openreg_predict._costs._bounds import l2_share, transfer
+from openreg_predict._costs._columns import Array, Columns, Constants
 
 START: Constants = {
     "t0": 2.0e-6,  # s, start and end of a kernel
@@ -22,7 +23,6 @@ START: Constants = {
     "work": 3.0,  # vector operations per element
     "floor": 1e-9,  # s, of harnesses that measure on the host
 }
-_LINE = 64.0
 
 
 def seconds(c: Constants, x: Columns) -> Array:
@@ -37,12 +37,13 @@ def seconds(c: Constants, x: Columns) -> Array:
     size = x["read"] + x["written"]
     repeated = np.where(x["n"] > 1, 1 / (1 + (c["long"] / x["n"]) ** 2), 0)
     size = size * (1 + c["again"] * repeated)
-    hot = 1 / (1 + (size / (c["resident"] * x["l2"])) ** 3)
-    fast = c["l2"] * x["units"] * x["clock"] * _LINE
-    share_of_memory = min(c["bandwidth"], MOST)
-    memory = size * (1 - hot) / (share_of_memory * x["bandwidth"]) + size * hot / fast
+    memory = transfer(c, x, size, x["clock"])
     compute = c["work"] * x["flops"] / x["vector"]
-    time = c["t0"] + c["ramp"] * (1 - hot) + (memory**4 + compute**4) ** 0.25
+    time = (
+        c["t0"]
+        + c["ramp"] * (1 - l2_share(c, x, size))
+        + (memory**4 + compute**4) ** 0.25
+    )
     floor = c["floor"] * x["host_timed"]
     result: Array = (time**4 + floor**4) ** 0.25
     return result
