@@ -53,6 +53,7 @@ dist.init_process_group(
 group = dist.new_group([0], backend="gloo")
 x = torch.ones(2)
 dist.all_reduce(x, group=group)
+dist.barrier(group=group)
 print(x.tolist())
 try:
     dist.all_reduce(torch.ones(2, device=device), group=group)

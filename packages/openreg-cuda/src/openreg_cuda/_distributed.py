@@ -30,21 +30,6 @@ class ProcessGroupNCCL:
             self._timeout = _TIMEOUT
 
 
-class _NoBackend:
-    """The backend for device tensors in a group that has none.
-
-    A new group of gloo asks for it if the default group has a device.
-    """
-
-    supports_splitting = False
-
-    def __getattr__(self, name: str) -> Any:
-        raise RuntimeError(
-            f"{name}: the group has no backend for CUDA tensors, which gloo cannot "
-            "serve on a simulated CUDA device; use nccl"
-        )
-
-
 def replace() -> None:
     """Registers occl for device tensors under the name nccl, if it is installed."""
     if not torch.distributed.is_available():
@@ -78,17 +63,19 @@ def replace() -> None:
             del devices["cuda"]
 
     c10d.BackendConfig.__init__ = read_and_replace
-    backend_of = c10d.ProcessGroup._get_backend
+    create_group = c10d._new_process_group_helper
 
-    def get_backend(self: Any, device: Any) -> Any:
-        try:
-            return backend_of(self, device)
-        except RuntimeError:
-            if torch.device(device).type != "cuda":
-                raise
-            return _NoBackend()
+    def create_group_on(
+        size: Any, rank: Any, ranks: Any, backend: Any, *args: Any, **options: Any
+    ) -> Any:
+        # A new group takes the device of the default group, which gloo does not serve.
+        device = options.get("device_id")
+        served = c10d.BackendConfig(c10d.Backend(backend)).device_backend_map
+        if device is not None and device.type == "cuda" and "cuda" not in served:
+            options["device_id"] = None
+        return create_group(size, rank, ranks, backend, *args, **options)
 
-    c10d.ProcessGroup._get_backend = get_backend
+    c10d._new_process_group_helper = create_group_on
 
 
 def _create(options: Any, backend_options: Any) -> Any:
