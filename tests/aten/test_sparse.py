@@ -105,6 +105,33 @@ def test_coo_tensor_is_made_of_device_tensors_without_a_copy(device) -> None:
     assert made.to_dense().cpu().tolist() == [[0, 0, 6], [8, 0, 10]]
 
 
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64], ids=str)
+@pytest.mark.parametrize("coalesced", [True, False, None], ids=str)
+def test_invariants_of_a_coo_tensor_are_checked(
+    device, alike, dtype, coalesced
+) -> None:
+    def make(device: str, indices: list[list[int]]) -> Tensor:
+        count = len(indices[0])
+        return torch.sparse_coo_tensor(
+            torch.tensor(indices, dtype=dtype, device=device).reshape(-1, count),
+            torch.arange(count, dtype=torch.float32, device=device),
+            (2, 3) if len(indices) == 2 else (4,),
+            is_coalesced=coalesced,
+            check_invariants=True,
+        )
+
+    for right in ([[0, 1, 1], [2, 0, 2]], [[1, 3]], [[], []], [[1], [2]]):
+        alike(make(device, right), make("cpu", right))
+    for wrong in ([[1, 0], [0, 1]], [[0, 0], [1, 1]], [[3, 1]], [[2], [0]], [[-1]]):
+        raised = []
+        for each in (device, "cpu"):
+            try:
+                raised.append(str(make(each, wrong).is_coalesced()))
+            except RuntimeError as error:
+                raised.append(str(error))
+        assert raised[0] == raised[1]
+
+
 def test_coo_tensor_is_summed_up_where_an_index_repeats(device, alike) -> None:
     x = torch.sparse_coo_tensor([[1, 0, 1], [2, 0, 2]], [1.0, 2.0, 3.0], (2, 3))
     moved = x.to(device)

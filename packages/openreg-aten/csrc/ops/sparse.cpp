@@ -8,10 +8,19 @@
 #include "kernel/boxed.h"
 #include "ops/over_composites.h"
 
-#include <ATen/ops/_validate_sparse_coo_tensor_args_native.h>
+#include <ATen/native/DispatchStub.h>
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/copy_sparse_to_sparse_native.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/tensor.h>
+#include <c10/util/strides.h>
+
+// PyTorch exports this stub, but its installed headers do not declare it.
+namespace at::native {
+using FlattenIndices = at::Tensor (*)(const at::Tensor&, at::IntArrayRef);
+DECLARE_DISPATCH(FlattenIndices, flatten_indices_stub)
+} // namespace at::native
 
 namespace openreg::aten {
 namespace {
@@ -29,25 +38,13 @@ void make_from_parts(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   run_cpu_kernel<c10::DispatchKey::SparseCPU>(op, stack);
 }
 
-/// PyTorch's check of unique and sorted indices needs flatten_indices_stub,
-/// which no header declares. It therefore runs on a copy of the indices, with
-/// values that need no memory. torch.load() calls it.
-void validate_parts(
-    const at::Tensor& indices,
-    const at::Tensor& values,
-    at::IntArrayRef size,
-    std::optional<bool> is_coalesced,
-    std::optional<bool> check_pinning) {
-  at::native::_validate_sparse_coo_tensor_args(
-      indices, values, size, /*is_coalesced=*/false, check_pinning);
-  if (is_coalesced.value_or(false)) {
-    at::native::_validate_sparse_coo_tensor_args(
-        indices.cpu(),
-        at::zeros({}, values.options().device(at::kCPU)).expand(values.sizes()),
-        size,
-        is_coalesced,
-        /*check_pinning=*/false);
-  }
+/// Returns the position of each index in the dense tensor. PyTorch calls this
+/// function to check that the indices are unique and sorted.
+at::Tensor flatten_indices(const at::Tensor& indices, at::IntArrayRef size) {
+  const auto strides = c10::contiguous_strides(size);
+  const at::Tensor factors =
+      at::tensor(at::IntArrayRef(strides)).unsqueeze(1).to(indices.device());
+  return at::sum(at::mul(indices.to(at::kLong), factors), /*dim=*/0);
 }
 
 } // namespace
@@ -69,8 +66,7 @@ OPENREG_MECHANISM(
       torch::CppFunction::makeFromBoxedFunction<&make_from_parts>());
   library.impl("copy_sparse_to_sparse_", TORCH_FN(at::native::copy_sparse_));
   register_over_composites<DispatchKey::SparseCPU>(library);
-  static auto dense = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
-  dense.impl("_validate_sparse_coo_tensor_args", TORCH_FN(validate_parts));
+  set_stub(at::native::flatten_indices_stub, &flatten_indices);
 }
 
 } // namespace openreg::aten
