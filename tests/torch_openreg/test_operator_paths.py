@@ -3,18 +3,48 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 import torch
 
+from support.programs import Program
 
-@pytest.fixture(autouse=True)
-def inline() -> None:
-    """Makes the next small operators run inline, independent of earlier tests."""
-    torch.openreg.synchronize()
-    x = torch.ones(2, device="openreg")
-    for _ in range(400):  # the mean of the operands' bytes falls below the limit
-        x.neg()
-    torch.openreg.synchronize()
+INLINE = """
+import torch
+
+x = torch.ones(2, 2, device="openreg")
+torch.openreg.synchronize()
+with torch.openreg.operator_paths() as paths:
+    x @ x
+    x @ x
+    x.exp()
+x.exp()
+print(sorted(paths.calls.items()))
+print(str(paths).splitlines()[0].split())
+"""
+
+
+def operators(paths: torch.openreg.operator_paths) -> Counter[str]:
+    """Counts calls by operator.
+
+    The paths depend on the load of the machine: the operators are small, and the device
+    enqueues small operators on a busy stream or when this was faster.
+    """
+    counts: Counter[str] = Counter()
+    for (name, path), count in paths.calls.items():
+        counts[name] += count if path != "corrected" else 0
+    return counts
+
+
+def test_operators_that_run_inline_are_counted_by_their_path(
+    run_script: Program,
+) -> None:
+    shown = run_script(INLINE, OPENREG_ENQUEUE_BURSTS="0", OPENREG_ISOLATION="thread")
+    assert shown.stdout.splitlines() == [
+        "[(('aten::exp', 'structured'), 1), (('aten::mm', 'typed'), 2)]",
+        "['2', 'typed', 'aten::mm']",
+    ], shown.stderr
 
 
 def test_block_counts_only_its_calls() -> None:
@@ -24,11 +54,7 @@ def test_block_counts_only_its_calls() -> None:
         x @ x
         x.exp()
     x.exp()
-    assert paths.calls == {
-        ("aten::mm", "typed"): 2,
-        ("aten::exp", "structured"): 1,
-    }
-    assert str(paths).splitlines()[0].split() == ["2", "typed", "aten::mm"]
+    assert operators(paths) == {"aten::mm": 2, "aten::exp": 1}
 
 
 def test_blocks_may_be_nested() -> None:
@@ -38,8 +64,8 @@ def test_blocks_may_be_nested() -> None:
         with torch.openreg.operator_paths() as inner:
             x.exp()
         x.exp()
-    assert inner.calls["aten::exp", "structured"] == 1
-    assert outer.calls["aten::exp", "structured"] == 3
+    assert operators(inner) == {"aten::exp": 1}
+    assert operators(outer) == {"aten::exp": 3}
 
 
 def test_block_that_fails_stops_counting() -> None:
@@ -49,7 +75,7 @@ def test_block_that_fails_stops_counting() -> None:
         x.exp().view(7)
     with torch.openreg.operator_paths() as b:
         pass
-    assert a.calls["aten::exp", "structured"] == 1
+    assert operators(a) == {"aten::exp": 1}
     assert not b.calls
 
 
@@ -58,5 +84,6 @@ def test_backward_pass_is_counted() -> None:
     y = (x @ x).tanh().sum()
     with torch.openreg.operator_paths() as paths:
         y.backward()
-    assert paths.calls["aten::mm", "typed"] == 2
-    assert paths.calls["aten::tanh_backward", "structured"] == 1
+    counts = operators(paths)
+    assert counts["aten::mm"] == 2
+    assert counts["aten::tanh_backward"] == 1
