@@ -277,6 +277,51 @@ print(torch.equal(drawn.cpu(), torch.rand(3, generator=cpu.manual_seed(7))))
         assert (done.stdout, done.stderr) == ("True\n" * 4, "")
 
 
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_generator_draws_on_several_devices_in_turn(
+    fork_python: Program, isolation: str
+) -> None:
+    program = """
+import threading, torch
+
+generator = torch.Generator("openreg:0").manual_seed(7)
+cpu = torch.Generator().manual_seed(7)
+for turn in range(6):
+    drawn = torch.rand(5, generator=generator, device=f"openreg:{turn % 2}")
+    normal = torch.randn(3, generator=generator, device=f"openreg:{turn // 2 % 2}")
+    assert torch.equal(drawn.cpu(), torch.rand(5, generator=cpu)), turn
+    assert torch.equal(normal.cpu(), torch.randn(3, generator=cpu)), turn
+    state = generator.get_state()
+    later = torch.rand(4, generator=generator, device="openreg:1")
+    generator.set_state(state)
+    again = torch.rand(4, generator=generator, device="openreg:0")
+    assert torch.equal(later.cpu(), again.cpu())
+    torch.rand(4, generator=cpu)
+
+def draw(device, results):
+    for _ in range(50):
+        results.append(torch.rand(4, generator=generator, device=device))
+
+results = []
+threads = [
+    threading.Thread(target=draw, args=(f"openreg:{index}", results))
+    for index in range(2)
+]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+drawn = {tuple(each.tolist()) for each in results}
+print(drawn == {tuple(torch.rand(4, generator=cpu).tolist()) for _ in range(100)})
+"""
+    done = fork_python(
+        program,
+        OPENREG_ISOLATION=isolation,
+        TORCH_DEVICE_BACKEND_AUTOLOAD="1",
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
 def test_device_forgets_generators_of_the_past(fork_python: Program) -> None:
     program = (
         PREPARE

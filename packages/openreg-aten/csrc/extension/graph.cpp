@@ -7,7 +7,7 @@
 #include "device/gil.h"
 #include "device/trace.h"
 #include "memory/allocator.h"
-#include "random/generator_state.h"
+#include "random/generator.h"
 #include "stream/capture.h"
 #include "stream/stream.h"
 #include "stream/stream_event.h"
@@ -267,7 +267,9 @@ class Graph final : public at::GraphImplInterface {
     }
     auto draws = std::make_shared<Draws>();
     for (const Capture::Drawn& each : capture_->drawn()) {
-      draws->all.push_back({each.state->for_kernel(stream), each.stand_in});
+      draws->all.push_back(
+          {cpu_generator_for(*each.state, stream_.device_index(), stream),
+           each.stand_in});
     }
     OPENREG_CHECK(Draws::launch(stream, &Draws::begin, draws));
     const orError_t error = orGraphLaunch(graph_, stream);

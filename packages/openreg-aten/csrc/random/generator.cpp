@@ -61,17 +61,26 @@ at::Generator cpu_generator_with(const c10::TensorImpl& state) {
   return made;
 }
 
+/// Waits until the kernels of a snapshot have drawn, and reads back the state
+/// that its CPU generator then has.
+void wait_for_draws(const GeneratorState::Snapshot& snapshot) {
+  StreamEvent(snapshot.last).wait();
+  if (g_fetch != nullptr) {
+    g_fetch(snapshot.cpu, snapshot.device);
+  }
+}
+
 class GeneratorImpl final : public c10::GeneratorImpl {
  public:
   GeneratorImpl(c10::DeviceIndex device, std::shared_ptr<GeneratorState> state)
       : c10::GeneratorImpl(c10::Device(kDeviceType, device), kDenseKeySet),
         state_(std::move(state)) {}
 
-  at::Generator cpu_for(orStream_t stream) {
+  at::Generator cpu_for(c10::DeviceIndex device, orStream_t stream) {
     if (const auto capture = capture_of(stream)) {
       return capture->stand_in_for(state());
     }
-    return state()->for_kernel(stream);
+    return cpu_generator_for(*state(), device, stream);
   }
 
   void set_current_seed(uint64_t seed) override {
@@ -198,22 +207,16 @@ class GeneratorImpl final : public c10::GeneratorImpl {
   /// Other threads wait for that mutex with the GIL, so both are released, and
   /// taken again in the same order.
   void wait_for(const GeneratorState::Snapshot& snapshot) const {
-    const auto wait = [&] {
-      StreamEvent(snapshot.last).wait();
-      if (g_fetch != nullptr) {
-        g_fetch(snapshot.cpu, device_.index());
-      }
-    };
     std::mutex& base = const_cast<GeneratorImpl*>(this)->mutex_;
     const bool held = !base.try_lock();
     if (held) {
       const GilRelease released;
       base.unlock();
-      wait();
+      wait_for_draws(snapshot);
     } else {
       base.unlock();
       const GilRelease released;
-      wait();
+      wait_for_draws(snapshot);
     }
     if (held) {
       base.lock();
@@ -254,6 +257,23 @@ at::Generator new_generator(c10::DeviceIndex device) {
   return make_generator(index_or_current(device), c10::default_rng_seed_val);
 }
 
+at::Generator cpu_generator_for(
+    GeneratorState& state,
+    c10::DeviceIndex device,
+    orStream_t stream) {
+  at::Generator cpu = state.for_kernel(device, stream);
+  while (C10_UNLIKELY(!cpu.defined())) {
+    const GilRelease released;
+    const auto snapshot = state.snapshot();
+    if (snapshot.last != nullptr) { // another thread has not moved it
+      wait_for_draws(snapshot);
+      state.move_from(snapshot);
+    }
+    cpu = state.for_kernel(device, stream);
+  }
+  return cpu;
+}
+
 at::Generator prepare_cpu_generator(
     c10::DeviceIndex device,
     const std::optional<at::Generator>& generator) {
@@ -269,7 +289,7 @@ at::Generator prepare_cpu_generator(
       chosen.device().type(),
       "'");
   return static_cast<GeneratorImpl*>(chosen.unsafeGetGeneratorImpl())
-      ->cpu_for(current_handle(device));
+      ->cpu_for(device, current_handle(device));
 }
 
 OPENREG_MECHANISM(

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/export.h"
+#include "random/generator_state.h"
 
 #include <ATen/core/Generator.h>
 
@@ -28,6 +29,14 @@ OPENREG_ATEN_API void set_fetch_generator(FetchGenerator fetch);
 OPENREG_ATEN_API const at::Generator& default_generator(
     c10::DeviceIndex device);
 at::Generator new_generator(c10::DeviceIndex device);
+
+/// Returns the CPU generator for the next kernel of a stream of `device`, which
+/// then waits for the kernels that draw before it. If the process of another
+/// device has the state, waits for these kernels, and reads the state back.
+at::Generator cpu_generator_for(
+    GeneratorState& state,
+    c10::DeviceIndex device,
+    orStream_t stream);
 
 /// Returns the CPU generator inside `generator`, or inside the default
 /// generator of the device, for the next kernel of the current stream. The

@@ -2,6 +2,7 @@
 // Computes the positions of generators from known positions.
 #include "random/generator_state.h"
 
+#include "device/device.h"
 #include "random/kept_normal.h"
 #include "stream/stream_event.h"
 
@@ -108,18 +109,36 @@ GeneratorState::GeneratorState(
     std::optional<Position> origin)
     : cpu_(std::move(cpu)), origin_(std::move(origin)) {}
 
-at::Generator GeneratorState::for_kernel(orStream_t stream) {
+at::Generator GeneratorState::for_kernel(
+    c10::DeviceIndex device,
+    orStream_t stream) {
   const std::lock_guard lock(mutex_);
   if (last_ != nullptr && last_ != stream) {
+    if (device != device_ && !kernels_reach_memory()) {
+      return {};
+    }
     StreamEvent(last_).hold(stream);
   }
   last_ = stream;
+  device_ = device;
   return cpu_;
+}
+
+void GeneratorState::move_from(const Snapshot& snapshot) {
+  at::Generator copy = [&snapshot] {
+    const std::lock_guard lock(snapshot.cpu.unsafeGetGeneratorImpl()->mutex_);
+    return snapshot.cpu.clone();
+  }();
+  const std::lock_guard lock(mutex_);
+  if (cpu_ == snapshot.cpu && last_ == snapshot.last) {
+    cpu_ = std::move(copy);
+    last_ = nullptr;
+  }
 }
 
 GeneratorState::Snapshot GeneratorState::snapshot() const {
   const std::lock_guard lock(mutex_);
-  return {cpu_, last_, origin_};
+  return {cpu_, last_, device_, origin_};
 }
 
 void GeneratorState::set_seed(uint64_t seed) {

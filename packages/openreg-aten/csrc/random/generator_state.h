@@ -25,6 +25,7 @@
 #include <openreg/openreg.h>
 
 #include <ATen/core/Generator.h>
+#include <c10/core/Device.h>
 
 #include <mutex>
 #include <optional>
@@ -50,7 +51,8 @@ class GeneratorState {
   /// earlier position.
   struct Snapshot {
     at::Generator cpu;
-    orStream_t last; // stream of its last kernel, or null
+    orStream_t last;         // stream of its last kernel, or null
+    c10::DeviceIndex device; // of `last`
     std::optional<Position> origin;
   };
 
@@ -60,8 +62,13 @@ class GeneratorState {
   GeneratorState(at::Generator cpu, std::optional<Position> origin);
 
   /// Returns the CPU generator for the next kernel of `stream`, which then
-  /// waits for the kernels that draw before it.
-  at::Generator for_kernel(orStream_t stream);
+  /// waits for the kernels that draw before it. Returns an undefined generator
+  /// if the process of another device has the state: call move_from() first.
+  at::Generator for_kernel(c10::DeviceIndex device, orStream_t stream);
+  /// Continues with a copy of the CPU generator of a snapshot whose kernels
+  /// have drawn. No device has the copy. Has no effect if the generator has
+  /// changed since.
+  void move_from(const Snapshot& snapshot);
   Snapshot snapshot() const;
 
   // Enqueued kernels keep their CPU generator, so reseeding waits for none of
@@ -88,6 +95,7 @@ class GeneratorState {
   mutable std::mutex mutex_;
   at::Generator cpu_;
   orStream_t last_ = nullptr;
+  c10::DeviceIndex device_ = -1; // of last_
   std::optional<Position> origin_;
   bool lost_ = false; // a search for the offset failed
   // Recent positions of any seed. States are usually restored to one of them.
