@@ -368,3 +368,30 @@ def test_norm_of_a_number_does_not_depend_on_earlier_calls(
         call()
         norm = torch.linalg.vector_norm(mine, ord=0.9, dim=-1)
         assert norm.cpu().equal(expected)
+
+
+def test_gradients_of_a_channels_last_group_norm_differ_only_by_rounding(
+    device: str,
+) -> None:
+    """PyTorch's backward pass for other devices than the CPU makes the inputs
+    contiguous, and so adds the same numbers in another order.
+    """
+    torch.manual_seed(0)
+    x = torch.randn(4, 8, 16, 16).contiguous(memory_format=torch.channels_last)
+    weight, bias, gradient = torch.randn(8), torch.randn(8), torch.randn(x.shape)
+
+    def run(device: str, dtype: torch.dtype) -> list[Tensor]:
+        leaves = [
+            each.detach().to(device, dtype).requires_grad_()
+            for each in (x, weight, bias)
+        ]
+        y = F.group_norm(leaves[0], 4, leaves[1], leaves[2])
+        return [y, *torch.autograd.grad(y, leaves, gradient.to(device, dtype))]
+
+    ours, cpu = run(device, torch.float32), run("cpu", torch.float32)
+    assert torch.equal(ours[0].cpu(), cpu[0])
+    assert not torch.equal(ours[1].cpu(), cpu[1])
+    for result, expected in zip(ours, run("cpu", torch.float64), strict=True):
+        torch.testing.assert_close(
+            result.cpu().double(), expected, rtol=1e-5, atol=1e-4
+        )
