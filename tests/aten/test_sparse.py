@@ -113,7 +113,7 @@ def test_invariants_of_a_coo_tensor_are_checked(
     def make(device: str, indices: list[list[int]]) -> Tensor:
         count = len(indices[0])
         return torch.sparse_coo_tensor(
-            torch.tensor(indices, dtype=dtype, device=device).reshape(-1, count),
+            torch.tensor(indices, dtype=dtype, device=device),
             torch.arange(count, dtype=torch.float32, device=device),
             (2, 3) if len(indices) == 2 else (4,),
             is_coalesced=coalesced,

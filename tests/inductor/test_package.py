@@ -184,6 +184,9 @@ def test_each_function_that_is_patched_asks_for_the_device():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings(  # an import of torch 2.14 calls it
+    "ignore:`torch.jit.script` is deprecated:FutureWarning"
+)
 def test_sources_of_this_torch_are_known():
     from openreg_inductor import _patches
 
