@@ -300,9 +300,10 @@ for turn in range(6):
 
 def draw(device, results):
     for _ in range(50):
-        results.append(torch.rand(4, generator=generator, device=device))
+        with lock:
+            results.append(torch.rand(4, generator=generator, device=device))
 
-results = []
+results, lock = [], threading.Lock()
 threads = [
     threading.Thread(target=draw, args=(f"openreg:{index}", results))
     for index in range(2)
