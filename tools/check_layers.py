@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks that the folders of C++ code depend on each other in one direction only.
+"""Checks that folders of code depend on each other in one direction only.
 
     python tools/check_layers.py    prints includes of higher layers, and loops
 
 A layer is a folder in ``csrc``; a ``csrc`` without folders is one layer. A pair is a
 source file with its header. Pairs must not include each other in a loop, and a folder
 may have at most ``MOST_PAIRS`` pairs.
+
+Python packages in ``ROOMS`` have the same rules: a room is a folder of the package, and
+the files outside of folders are above all rooms. Imports within functions and for type
+checking count too; only in loops of modules, imports for type checking do not.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Iterator
@@ -60,6 +65,22 @@ LAYERS = {
     "packages/openreg-inductor/csrc": ["launch/", "bindings/"],
     "packages/openreg-amp/csrc": [],
     "packages/openreg-profiler/csrc": [],
+}
+# Lowest room first. A module may import modules of the same room and of lower rooms.
+ROOMS = {
+    "packages/openreg-predict/src/openreg_predict": [
+        "_devices/",
+        "_works/",
+        "_formulas/",
+        "_costs/",
+        "_records/",
+        "_memory/",
+        "_analysis/",
+        "_clock/",
+        "_reports/",
+        "_predictions/",
+        "_commands/",
+    ],
 }
 # These layers use the library through its public header and include only these layers.
 ONLY = {"packages/openreg-runtime/csrc/bindings/": ["base/", "bindings/"]}
@@ -151,10 +172,78 @@ def check(root: Path) -> Iterator[str]:
                 )
 
 
+def imports(package: Path, file: Path) -> Iterator[tuple[int, Path, bool]]:
+    """Yields each import of a module of the same package.
+
+    Yields:
+        The line number, the file of the module, and whether the import is only for type
+        checking.
+    """
+    tree = ast.parse(file.read_text(), str(file))
+    typing = {
+        id(each)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for statement in block.body
+        for each in ast.walk(statement)
+    }
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Import):
+            names = [alias.name for alias in each.names]
+        elif isinstance(each, ast.ImportFrom) and each.module and not each.level:
+            names = [f"{each.module}.{alias.name}" for alias in each.names]
+        else:
+            continue
+        for name in names:
+            head, *parts = name.split(".")
+            if head == package.name and (found := _module(package, parts)):
+                yield each.lineno, found, id(each) in typing
+
+
+def _module(package: Path, parts: list[str]) -> Path | None:
+    """Returns the file of a module, or of the module that has a name."""
+    for count in (len(parts), len(parts) - 1):
+        path = package.joinpath(*parts[:count])
+        for found in (path.with_suffix(".py"), path / "__init__.py"):
+            if count > 0 and found.is_file():
+                return found
+    return None
+
+
+def check_rooms(root: Path) -> Iterator[str]:
+    """Yields a sentence for each wrong import, each loop and each full room."""
+    for name, order in ROOMS.items():
+        package = (root / name).resolve()
+        arrows: dict[str, set[str]] = {}
+        modules: dict[str, int] = {}
+        for file in sorted(package.rglob("*.py")):
+            where, room = f"{name}/{file.relative_to(package)}", layer_of(package, file)
+            if room and file.name != "__init__.py":
+                modules[room] = modules.get(room, 0) + 1
+            if room and room not in order:
+                yield f"{where}:1: {room} is not a room"
+                continue
+            below = order[: order.index(room) + 1] if room else [*order, ""]
+            for number, imported, is_typing in imports(package, file):
+                other = layer_of(package, imported)
+                if other not in below:
+                    what = other or "a file outside of rooms"
+                    yield f"{where}:{number}: {room} must not import {what}"
+                elif not is_typing and imported != file:
+                    target = pair_of(package, imported)
+                    arrows.setdefault(pair_of(package, file), set()).add(target)
+        if loop := loop_in(arrows):
+            yield f"{name}: a loop of imports: {' -> '.join(loop)}"
+        for room, count in modules.items():
+            if count > MOST_PAIRS:
+                yield f"{name}/{room}: {count} modules, more than {MOST_PAIRS}"
+
+
 def main(root: Path | None = None) -> int:
     """Prints the problems; returns the exit status."""
-    problems = list(check(root or ROOT))
-    print("\n".join(problems) or "all includes are of lower layers, without loops")
+    problems = [*check(root or ROOT), *check_rooms(root or ROOT)]
+    good = "all includes and imports are of lower layers, without loops"
+    print("\n".join(problems) or good)
     return 1 if problems else 0
 
 

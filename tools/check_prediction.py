@@ -28,12 +28,12 @@ from statistics import mean, median
 import numpy as np
 
 from openreg_predict import DescribedDevice, Interval, load_device
-from openreg_predict._calibration import Calibration
-from openreg_predict._cost import predict_all
-from openreg_predict._hardware import hardware, matrix_rate
-from openreg_predict._models import predict_model, steps_of
-from openreg_predict._table import settings, work_of_row
-from openreg_predict._work import Work
+from openreg_predict._costs.calibration import Calibration
+from openreg_predict._costs.cost import predict_all
+from openreg_predict._costs.models import predict_model, steps_of
+from openreg_predict._devices.hardware import hardware, matrix_rate
+from openreg_predict._works.table import settings, work_of_row
+from openreg_predict._works.work import Work
 
 VARIABLE = "OPENREG_PREDICT_DATA"
 CALIBRATED = (("h100-sxm", "op-gemm"), ("t4", "op-conv"), ("l4", "op-gemm"))

@@ -25,10 +25,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openreg_predict import _models
-from openreg_predict._costs._columns import POWER, Array, columns
-from openreg_predict._device import DescribedDevice, load_device
-from openreg_predict._entries import (
+from openreg_predict._costs import models as whole_models
+from openreg_predict._costs.entries import (
     FAMILIES,
     FILE,
     Correction,
@@ -37,10 +35,12 @@ from openreg_predict._entries import (
     entry_of,
     to_json,
 )
-from openreg_predict._fitting import Constants, fit, relative_error
-from openreg_predict._hardware import hardware
-from openreg_predict._table import work_of_row
-from openreg_predict._work import Work
+from openreg_predict._costs.fitting import Constants, fit, relative_error
+from openreg_predict._devices.description import DescribedDevice, load_device
+from openreg_predict._devices.hardware import hardware
+from openreg_predict._formulas.columns import POWER, Array, columns
+from openreg_predict._works.table import work_of_row
+from openreg_predict._works.work import Work
 
 Mask = npt.NDArray[np.bool_]
 TABLES = ("train_ops.csv", "train_comm.csv")
@@ -316,12 +316,12 @@ def read_models(folder: Path, fitted: dict[str, Entry]) -> Models:
             name = row["device"]
             if name not in devices:
                 devices[name] = load_device(folder / "devices" / f"{name}.yaml").sheet
-            steps = _models.steps_of(graphs[row["graph"]], row["config"])
-            sums = _models.features(fitted, steps, row["config"], devices[name])
+            steps = whole_models.steps_of(graphs[row["graph"]], row["config"])
+            sums = whole_models.features(fitted, steps, row["config"], devices[name])
             result.ids.append(row["id"])
             result.sums.append(sums)
             measured.append(float(row["value"]))
-            result.kinds.append(_models.kind_of(row["config"], row["dtype"]))
+            result.kinds.append(whole_models.kind_of(row["config"], row["dtype"]))
             result.devices.append(name)
             result.names.append(row["op_or_model"])
             result.sources.append(row["source"].split("/")[0])
@@ -340,7 +340,7 @@ def fit_models(models: Models, keep: Mask, start: Constants) -> Constants:
     weights = np.array([(kinds == k).sum() ** -0.5 for k in kinds])
     sums = [s for s, kept in zip(models.sums, keep, strict=True) if kept]
     return fit(
-        lambda c: _models.seconds(c, sums),
+        lambda c: whole_models.seconds(c, sums),
         start,
         models.measured[keep],
         weights=weights,
@@ -352,7 +352,7 @@ def fit_models(models: Models, keep: Mask, start: Constants) -> Constants:
 def learn_models(models: Models) -> tuple[Constants, dict[str, tuple[float, float]]]:
     """Fits the constants of whole models, and bounds from rows left out in turn."""
     everything = np.ones(len(models.ids), dtype=bool)
-    constants = fit_models(models, everything, _models.START)
+    constants = fit_models(models, everything, whole_models.START)
     kinds, devices = np.array(models.kinds), np.array(models.devices)
     names = np.array(models.names)
     residuals: dict[str, list[Array]] = {}
@@ -366,7 +366,7 @@ def learn_models(models: Models) -> tuple[Constants, dict[str, tuple[float, floa
         for kind in sorted({str(k) for k in kinds[own]}):
             here = own & (kinds == kind)
             sums = [s for s, kept in zip(models.sums, here, strict=True) if kept]
-            times = _models.seconds(fitted, sums)
+            times = whole_models.seconds(fitted, sums)
             error = 100 * relative_error(times, models.measured[here])
             print(
                 f"  without {what:<20} {kind:<8} n={here.sum():<4} error {error:.1f} %"

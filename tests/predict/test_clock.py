@@ -12,12 +12,21 @@ from torch import nn
 
 import openreg_predict
 from openreg_predict import Call, Prediction, Record, TensorFacts, load_device
-from openreg_predict._clock import Clock, Timeline
-from openreg_predict._fusion import Fusion, fuse
-from openreg_predict._host import Host
-from openreg_predict._record import Fork, Join, Mark, Op, Region, Replay, Sync, Wait
-from openreg_predict._work import Work, contiguous
-from openreg_predict._works import works_of
+from openreg_predict._analysis.fusion import Fusion, fuse
+from openreg_predict._analysis.works import works_of
+from openreg_predict._clock.clock import Clock, Timeline
+from openreg_predict._devices.host import Host
+from openreg_predict._records.record import (
+    Fork,
+    Join,
+    Mark,
+    Op,
+    Region,
+    Replay,
+    Sync,
+    Wait,
+)
+from openreg_predict._works.work import Work, contiguous
 
 torch.set_num_threads(1)
 
@@ -126,7 +135,7 @@ def test_the_order_in_which_threads_ran_does_not_count(order: tuple[int, ...]) -
 
 
 def test_a_graph_replays_its_kernels_with_one_launch() -> None:
-    from openreg_predict._record import Capture
+    from openreg_predict._records.record import Capture
 
     line = run(
         Capture(7, 0, True), op(), op(), Capture(7, 0, False), Replay(7, 0, 0, 0)

@@ -12,8 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openreg_predict._entries import FAMILIES, entries, fitted_rows, model_constants
-from openreg_predict._fitting import fit, relative_error
+from openreg_predict._costs.entries import (
+    FAMILIES,
+    entries,
+    fitted_rows,
+    model_constants,
+)
+from openreg_predict._costs.fitting import fit, relative_error
 
 FOLDER = os.environ.get("OPENREG_PREDICT_DATA")
 TRAINING = re.compile(r"(tro|trc|trm)\d+")
@@ -71,7 +76,7 @@ def test_no_row_of_a_test_table_is_used_in_a_fit():
     FOLDER is None, reason="OPENREG_PREDICT_DATA does not name the folder of the tables"
 )
 def test_the_constants_were_fitted_on_these_training_tables():
-    from openreg_predict._entries import _data
+    from openreg_predict._costs.entries import _data
 
     result = hashlib.sha256()
     for table in ("ops", "comm", "models", "graphs"):

@@ -8,8 +8,8 @@ import itertools
 import pytest
 
 from openreg_predict import device_names, load_device, predict
-from openreg_predict._cost import predict_all
-from openreg_predict._table import (
+from openreg_predict._costs.cost import predict_all
+from openreg_predict._works.table import (
     RowError,
     attention,
     collective,
@@ -18,7 +18,7 @@ from openreg_predict._table import (
     gemm,
     work_of_row,
 )
-from openreg_predict._work import CLASSES, Work
+from openreg_predict._works.work import CLASSES, Work
 
 
 def moved(size, kind="pointwise"):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from openreg_predict import DeviceFileError, device_names, load_device
-from openreg_predict._device import FIELDS, REQUIRED
+from openreg_predict._devices.description import FIELDS, REQUIRED
 
 HEAD = "schema: 1\nid: chip\nname: A chip\nvendor: me\ngeneration: new\n"
 GOOD = {

@@ -11,14 +11,14 @@ from torch import nn
 
 import openreg_predict
 from openreg_predict import DescribedDevice, Record, load_device
-from openreg_predict._allocator import (
+from openreg_predict._memory.allocator import (
     MIN_BLOCK,
     Block,
     CachingAllocator,
     OutOfMemoryError,
 )
-from openreg_predict._fitting_memory import remedies_of
-from openreg_predict._memory import MemoryModel
+from openreg_predict._memory.replay import MemoryModel
+from openreg_predict._predictions.remedies import remedies_of
 
 torch.set_num_threads(1)
 MIB = 1 << 20

@@ -18,10 +18,10 @@ from torch.utils.flop_counter import (
 )
 
 from openreg_predict import load_device
-from openreg_predict._cost import predict_all
-from openreg_predict._operator_classes import NOTHING, kind_of
-from openreg_predict._operators import _RULES
-from openreg_predict._work import Call, TensorFacts, contiguous, work_of
+from openreg_predict._costs.cost import predict_all
+from openreg_predict._works.operator_classes import NOTHING, kind_of
+from openreg_predict._works.operators import _RULES, work_of
+from openreg_predict._works.work import Call, TensorFacts, contiguous
 
 
 def swept():

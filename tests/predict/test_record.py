@@ -12,7 +12,8 @@ from torch import nn
 
 import openreg_predict
 from openreg_predict import Record
-from openreg_predict._record import (
+from openreg_predict._analysis.works import works_of
+from openreg_predict._records.record import (
     Alloc,
     Capture,
     Fork,
@@ -26,7 +27,6 @@ from openreg_predict._record import (
     Sync,
     Wait,
 )
-from openreg_predict._works import works_of
 
 torch.set_num_threads(1)
 

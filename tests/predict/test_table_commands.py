@@ -9,9 +9,9 @@ import pytest
 
 from openreg_predict import load_device, predict
 from openreg_predict.__main__ import main
-from openreg_predict._calibration import Calibration
-from openreg_predict._cost import predict_all
-from openreg_predict._table import gemm, work_of_row
+from openreg_predict._costs.calibration import Calibration
+from openreg_predict._costs.cost import predict_all
+from openreg_predict._works.table import gemm, work_of_row
 
 ROWS = [
     ("a", "gemm", "m=512;n=1024;k=3072", "f16"),

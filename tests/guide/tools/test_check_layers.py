@@ -12,6 +12,7 @@ from support.programs import ROOT
 RUNTIME = "packages/openreg-runtime/csrc"
 ATEN = "packages/openreg-aten/csrc"
 DISTRIBUTED = "packages/openreg-distributed/csrc"
+PREDICT = "packages/openreg-predict/src/openreg_predict"
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def found_in_copy(layers, tmp_path, capsys):
     """Returns a function that plants a line in a copy and returns the output."""
 
     def find(path: str, line: str) -> list[str]:
-        for name in layers.LAYERS:
+        for name in (*layers.LAYERS, *layers.ROOMS):
             shutil.copytree(ROOT / name, tmp_path / name)
         file = tmp_path / path
         file.parent.mkdir(exist_ok=True)
@@ -32,7 +33,7 @@ def found_in_copy(layers, tmp_path, capsys):
         file.write_text(f"{line}\n{text}")
         status = layers.main(tmp_path)
         printed = capsys.readouterr().out.splitlines()
-        good = ["all includes are of lower layers, without loops"]
+        good = ["all includes and imports are of lower layers, without loops"]
         assert status == (0 if printed == good else 1)
         return printed if status else []
 
@@ -41,6 +42,7 @@ def found_in_copy(layers, tmp_path, capsys):
 
 def test_layers_of_this_workspace_hold(layers):
     assert list(layers.check(ROOT)) == []
+    assert list(layers.check_rooms(ROOT)) == []
 
 
 @pytest.mark.parametrize(
@@ -125,3 +127,41 @@ def test_folder_with_too_many_pairs_is_found(found_in_copy, layers, monkeypatch)
     monkeypatch.setattr(layers, "MOST_PAIRS", 9)
     found = found_in_copy(f"{ATEN}/stream/pace.h", "")
     assert f"{ATEN}/memory: 12 pairs; at most 9 are allowed" in found
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "message"),
+    [
+        (
+            f"{PREDICT}/_memory/allocator.py",
+            "from openreg_predict._reports import text",
+            "_memory/ must not import _reports/",
+        ),
+        (
+            f"{PREDICT}/_works/work.py",
+            "if TYPE_CHECKING: from openreg_predict._costs.interval import Interval",
+            "_works/ must not import _costs/",
+        ),
+        (
+            f"{PREDICT}/_commands/run.py",
+            "import openreg_predict.__main__",
+            "_commands/ must not import a file outside of rooms",
+        ),
+    ],
+)
+def test_import_that_points_upwards_is_found(found_in_copy, path, line, message):
+    assert found_in_copy(path, line) == [f"{path}:1: {message}"]
+
+
+def test_loop_of_modules_in_a_room_is_found(found_in_copy):
+    line = "from openreg_predict._works import operators"
+    assert found_in_copy(f"{PREDICT}/_works/work.py", line) == [
+        f"{PREDICT}: a loop of imports: _works/work -> _works/operators -> "
+        "_works/table -> _works/work"
+    ]
+
+
+def test_module_outside_of_the_known_rooms_is_found(found_in_copy):
+    assert found_in_copy(f"{PREDICT}/_others/new.py", "import torch") == [
+        f"{PREDICT}/_others/new.py:1: _others/ is not a room"
+    ]

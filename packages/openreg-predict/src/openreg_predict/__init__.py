@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
-from openreg_predict._cost import predict
-from openreg_predict._device import (
+from openreg_predict._costs.cost import predict
+from openreg_predict._costs.interval import Interval, longest, total
+from openreg_predict._devices.description import (
     DescribedDevice,
     DeviceFileError,
     Field,
     device_names,
     load_device,
 )
-from openreg_predict._emulate import emulate
-from openreg_predict._interval import Interval, longest, total
-from openreg_predict._prediction import Comparison, Prediction, predict_record
-from openreg_predict._record import Record
-from openreg_predict._recording import record
-from openreg_predict._work import CLASSES, Call, TensorFacts, Work, work_of
+from openreg_predict._predictions.emulate import emulate
+from openreg_predict._predictions.predict import predict_record
+from openreg_predict._predictions.record import Record, record
+from openreg_predict._reports.prediction import Comparison, Prediction
+from openreg_predict._works.operators import work_of
+from openreg_predict._works.work import CLASSES, Call, TensorFacts, Work
 
 __all__ = [
     "CLASSES",

@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
-from openreg_predict._device import DescribedDevice, DeviceFileError, load_device
+from openreg_predict._devices.description import (
+    DescribedDevice,
+    DeviceFileError,
+    load_device,
+)
 
 
 class CommandError(Exception):

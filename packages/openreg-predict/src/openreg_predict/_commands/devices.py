@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 
 from openreg_predict._commands._errors import device_of
-from openreg_predict._device import FIELDS, DescribedDevice, device_names
+from openreg_predict._devices.description import FIELDS, DescribedDevice, device_names
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from openreg_predict._commands._errors import CommandError, device_of
-from openreg_predict._device import DescribedDevice
-from openreg_predict._record import Record, RecordFileError
+from openreg_predict._devices.description import DescribedDevice
+from openreg_predict._predictions.record import Record, record
+from openreg_predict._predictions.remedies import remedies_of, remedies_table
+from openreg_predict._records.record import RecordFileError
+from openreg_predict._reports.text import memory_table
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -93,9 +96,6 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _fits(options: argparse.Namespace) -> int:
     """Prints the memory of a script; the status is 1 if it does not fit."""
-    from openreg_predict._fitting_memory import remedies_of, remedies_table
-    from openreg_predict._report import memory_table
-
     device: DescribedDevice = device_of(options.device)
     record = _record_of(options)
     prediction = record.predict(device, **_options(options))
@@ -153,8 +153,6 @@ def run_script(
     Raises:
         CommandError: If the script ends with a status other than 0.
     """
-    from openreg_predict._recording import record
-
     before, folders = sys.argv, list(sys.path)
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.resolve().parent))

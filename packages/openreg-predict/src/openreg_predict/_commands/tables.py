@@ -8,14 +8,14 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from openreg_predict._calibration import Calibration
 from openreg_predict._commands._errors import CommandError, device_of
-from openreg_predict._cost import predict_all
-from openreg_predict._device import DescribedDevice
-from openreg_predict._interval import Interval
-from openreg_predict._models import predict_model
-from openreg_predict._table import RowError, work_of_row
-from openreg_predict._work import Work
+from openreg_predict._costs.calibration import Calibration
+from openreg_predict._costs.cost import predict_all
+from openreg_predict._costs.interval import Interval
+from openreg_predict._costs.models import predict_model
+from openreg_predict._devices.description import DescribedDevice
+from openreg_predict._works.table import RowError, work_of_row
+from openreg_predict._works.work import Work
 
 _OPERATOR_COLUMNS = ("id", "op_or_model", "config", "dtype")
 _MODEL_COLUMNS = (*_OPERATOR_COLUMNS, "graph")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The cost model of each class of operators, one file for each."""
+"""Times of works on a device: the fitted constants, corrections and intervals."""

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Dry runs: device tensors without data.
+
+Operators on the device run on PyTorch's fake tensors. Small host tensors are real, so
+that numbers which a constructor reads exist; large ones are fake, so that a model may
+be larger than the memory of this machine.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
+
+from openreg_predict._records.record import RecordedRun
+
+# Larger host tensors have no data: elements.
+_REAL_UP_TO = 2**20
+_READS = ("aten::_local_scalar_dense", "aten::equal", "aten::is_nonzero")
+# Keep what is known of a number: no gradient is taken to be infinite.
+_KEEPS_NUMBERS = ("aten::_amp_foreach_non_finite_check_and_unscale_",)
+_FILLS = {
+    "aten::zeros": 0,
+    "aten::ones": 1,
+    "aten::zeros_like": 0,
+    "aten::ones_like": 1,
+    "aten::zero_": 0,
+}
+_MAKERS = (
+    "empty", "empty_strided", "zeros", "ones", "full", "rand", "randn", "arange",
+    "randint", "eye", "normal",
+)  # fmt: skip
+
+
+class DryRunError(RuntimeError):
+    """A dry run cannot know a shape that depends on data."""
+
+
+class DryRun:
+    """Runs operators without data, and counts the values that it assumes."""
+
+    def __init__(self, record: RecordedRun) -> None:
+        from torch_openreg.openreg._utils import device_type
+
+        self.record = record
+        self.device_type = device_type()
+        self.fake = FakeTensorMode(allow_non_fake_inputs=True)
+        self.numbers: dict[int, tuple[Any, float | int | bool]] = {}
+        self.stack = ExitStack()
+
+    def __enter__(self) -> DryRun:
+        if torch.distributed.is_available():
+            from torch.distributed._tools import fake_collectives  # noqa: F401
+        self.stack.enter_context(_one_kernel_attention(self.device_type))
+        self.stack.enter_context(_foreach_optimizers())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stack.close()
+
+    def run(
+        self, func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Runs an operator, without data where tensors have none."""
+        if not self._has_no_data(func, args, kwargs):
+            return func(*args, **kwargs)
+        name = func._schema.name
+        if name in _READS:
+            return self._assumed(name, args)
+        try:
+            with self.fake:
+                result = func(*args, **kwargs)
+        except (DynamicOutputShapeException, DataDependentOutputException) as error:
+            raise DryRunError(
+                f"{name} has a result whose shape depends on data, which a dry run "
+                "does not have; record the program without --dry"
+            ) from error
+        # A module cannot move a parameter to which others refer weakly.
+        self.fake.fake_tensor_converter.meta_converter.tensor_memo.clear()
+        self._remember(name, args, kwargs, result)
+        return result
+
+    def _has_no_data(
+        self, func: torch._ops.OpOverload, args: Any, kwargs: dict[str, Any]
+    ) -> bool:
+        device = kwargs.get("device")
+        if device is not None and torch.device(device).type == self.device_type:
+            return True
+        if _has_fake((args, kwargs)):
+            return True
+        if device is None or torch.device(device).type == "cpu":
+            return _elements_made(func, args) > _REAL_UP_TO
+        return False
+
+    def _assumed(self, name: str, args: tuple[Any, ...]) -> Any:
+        tensor = args[0]
+        storage = tensor.untyped_storage()
+        known, value = self.numbers.get(storage._cdata, (None, 0))
+        if known is not None and known() is storage and name != "aten::equal":
+            return value
+        self.record.assumed[name] = self.record.assumed.get(name, 0) + 1
+        if name != "aten::_local_scalar_dense" or tensor.dtype == torch.bool:
+            return name == "aten::equal"
+        return 1.0 if tensor.is_floating_point() else 0
+
+    def _remember(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> None:
+        """Remembers the value of a tensor of one element that has just been filled."""
+        value: Any = _FILLS.get(name)
+        if name in ("aten::full", "aten::fill_"):
+            value = args[1] if len(args) > 1 else kwargs.get("fill_value")
+        elif name == "aten::_to_copy" and type(args[0]) is torch.Tensor:
+            value = args[0].item() if args[0].numel() == 1 else None
+        if name in _KEEPS_NUMBERS:
+            return
+        if isinstance(result, FakeTensor) and result.numel() == 1:
+            storage = result.untyped_storage()
+            if isinstance(value, (bool, int, float)):
+                self.numbers[storage._cdata] = weakref.ref(storage), value
+            elif name.endswith("_"):
+                self.numbers.pop(storage._cdata, None)
+
+
+@contextmanager
+def _foreach_optimizers() -> Iterator[None]:
+    """Makes optimizers treat fake tensors as they treat device tensors."""
+    from torch.optim.optimizer import _foreach_supported_types as supported
+
+    supported.append(FakeTensor)
+    try:
+        yield
+    finally:
+        supported.remove(FakeTensor)
+
+
+@contextmanager
+def _one_kernel_attention(device_type: str) -> Iterator[None]:
+    """Makes attention one kernel, as on CUDA: the host's kernels accept fewer masks.
+
+    A mode would not reach the threads of autograd, where checkpoints compute again.
+    """
+    original = F.scaled_dot_product_attention
+    F.scaled_dot_product_attention = _Attention(original, device_type)
+    try:
+        yield
+    finally:
+        F.scaled_dot_product_attention = original
+
+
+class _Attention:
+    def __init__(self, original: Callable[..., torch.Tensor], device_type: str) -> None:
+        self.original = original
+        self.device_type = device_type
+
+    def __call__(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attn_mask: torch.Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> torch.Tensor:
+        four = query.dim() == 4 and query.device.type == self.device_type
+        if torch.is_autocast_enabled(self.device_type):
+            dtype = torch.get_autocast_dtype(self.device_type)
+            query, key, value = (x.to(dtype) for x in (query, key, value))
+        half = query.dtype in (torch.float16, torch.bfloat16)
+        if not four or query.shape[-1] != value.shape[-1]:
+            return self.original(
+                query, key, value, attn_mask, dropout_p, is_causal,
+                scale=scale, enable_gqa=enable_gqa,
+            )  # fmt: skip
+        if enable_gqa and query.shape[1] != key.shape[1] and not half:
+            groups = query.shape[1] // key.shape[1]
+            key = key.repeat_interleave(groups, 1)
+            value = value.repeat_interleave(groups, 1)
+        if attn_mask is None and half and query.shape[-1] <= 256:
+            flash = torch.ops.aten._scaled_dot_product_flash_attention
+            result = flash(query, key, value, dropout_p, is_causal, scale=scale)
+            return result[0]  # type: ignore[no-any-return]
+        if attn_mask is not None:
+            if attn_mask.dtype == torch.bool:
+                attn_mask = torch.where(attn_mask, 0.0, float("-inf")).to(query.dtype)
+            attn_mask = attn_mask.expand(*query.shape[:2], query.shape[2], key.shape[2])
+        efficient = torch.ops.aten._scaled_dot_product_efficient_attention
+        trained = torch.is_grad_enabled() and any(
+            x.requires_grad for x in (query, key, value)
+        )
+        result = efficient(
+            query, key, value, attn_mask, trained, dropout_p, is_causal, scale=scale
+        )
+        return result[0]  # type: ignore[no-any-return]
+
+
+def _has_fake(value: Any) -> bool:
+    if isinstance(value, FakeTensor):
+        return True
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return False
+    return any(map(_has_fake, value))
+
+
+def _elements_made(func: torch._ops.OpOverload, args: tuple[Any, ...]) -> int:
+    """Returns the elements that a factory makes; 0 for other operators."""
+    if func.namespace != "aten" or func._schema.name[6:] not in _MAKERS or not args:
+        return 0
+    sizes = args[0]
+    if isinstance(sizes, (list, tuple)) and all(isinstance(x, int) for x in sizes):
+        return math.prod(sizes)
+    return 0
