@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from pathlib import Path
 
 import pytest
@@ -301,3 +302,35 @@ def test_a_graph_is_captured_once_and_replayed() -> None:
     kinds = [type(e) for e in record.events if isinstance(e, (Capture, Replay))]
     assert kinds == [Capture, Capture, Replay, Replay]
     assert len(record.predict("t4").timeline.spans) == 2
+
+
+def test_compiled_modules_are_recorded_without_a_warning() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU()).to("openreg")
+    compiled = torch.compile(model, backend="eager")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with openreg_predict.record() as record:
+            compiled(torch.ones(2, 4, device="openreg"))
+    op = first(record, "addmm")
+    assert record.modules[op.module] == "0"
+    assert op.region == 0
+
+
+def test_filters_of_warnings_that_a_program_sets_outlive_the_recording() -> None:
+    with warnings.catch_warnings():
+        with openreg_predict.record():
+            warnings.filterwarnings("ignore", "of the program")
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.warn("of the program", stacklevel=1)
+    assert not seen
+
+
+def test_module_that_raises_is_left() -> None:
+    model = nn.Sequential(nn.Linear(4, 4)).to("openreg")
+    with openreg_predict.record() as record:
+        with pytest.raises(RuntimeError, match="shapes"):
+            model(torch.ones(2, 3, device="openreg"))
+        torch.ones(2, device="openreg").neg()
+    assert record.modules[first(record, "neg").module] == ""
+    assert "__call__" in vars(nn.Module)
+    assert nn.Module.__call__ is nn.Module._wrapped_call_impl

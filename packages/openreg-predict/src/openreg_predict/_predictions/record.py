@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -69,8 +68,6 @@ def record(*, dry: bool = False) -> Iterator[Record]:
         raise RuntimeError("openreg_predict.record(): another recording is active")
     result = Record(dry=dry)
     with ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings())
-        warnings.filterwarnings("ignore", ".*there are global hooks on modules")
         if dry:
             from openreg_predict._records.dry import DryRun
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.modules import module as nn_module
 from torch.optim import optimizer as nn_optimizer
 
 from openreg_predict._records.record import (
@@ -184,10 +183,15 @@ def _graphs(recorder: Recorder) -> Iterator[None]:
 
 @contextmanager
 def _modules(recorder: Recorder) -> Iterator[None]:
+    """Notes the calls of modules.
+
+    Global hooks of modules would do the same, but compiled modules warn about them.
+    """
     local = recorder.local
+    call_of = nn.Module.__call__
     names: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
 
-    def enter(module: nn.Module, _: Any) -> None:
+    def enter(module: nn.Module) -> None:
         if not hasattr(local, "modules"):
             local.modules = []
         if module not in names:
@@ -200,20 +204,18 @@ def _modules(recorder: Recorder) -> Iterator[None]:
             recorder.events.append(Enter(number, recorder.thread()))
         local.modules.append(number)
 
-    def leave(module: nn.Module, _: Any, __: Any) -> None:
-        del module
-        if getattr(local, "modules", None):
+    def call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        enter(module)
+        try:
+            return call_of(module, *args, **kwargs)
+        finally:
             local.modules.pop()
 
-    handles = [
-        nn_module.register_module_forward_pre_hook(enter),
-        nn_module.register_module_forward_hook(leave, always_call=True),
-    ]
+    nn.Module.__call__ = call  # type: ignore[method-assign]
     try:
         yield
     finally:
-        for each in handles:
-            each.remove()
+        nn.Module.__call__ = call_of  # type: ignore[method-assign]
 
 
 def _note_tensors(recorder: Recorder, module: nn.Module) -> None:
