@@ -15,7 +15,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.profiler import ProfilerActivity, profile, schedule
 
 import openreg_profiler
-from openreg_profiler import _utilization
+from openreg_profiler import _page_style, _utilization
 from profiler.conftest import BOTH
 from support.programs import variables
 from support.versions import TORCH
@@ -117,6 +117,61 @@ def test_waste_of_a_program_is_named_first_with_its_line(
     assert changes == sorted(changes, key=lambda change: -change["seconds"])
 
 
+def profiled(*words: str, code: str = "") -> subprocess.CompletedProcess[str]:
+    """Runs ``python -m torch_openreg profile``, after some code if that is given."""
+    start = ["-m", "torch_openreg"]
+    if code:
+        run = "import runpy; runpy.run_module('torch_openreg', run_name='__main__')"
+        start = ["-c", f"{code}; {run}"]
+    return subprocess.run(
+        [sys.executable, *start, "profile", *words],
+        env=variables(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.timeout(300)  # two programs, one after the other
+def test_profile_also_predicts_the_script_on_a_described_device(tmp_path: Path) -> None:
+    pytest.importorskip("openreg_predict")
+    script = tmp_path / "script.py"
+    script.write_text(NEEDLESS_ITEM, encoding="utf-8")
+    done = profiled("--predict", "t4", str(script))
+    assert done.returncode == 0, done.stderr
+    measured, predicted = done.stdout.split("\nprediction for t4\n")
+    assert "launches" in measured
+    assert "80 %:" in predicted
+    assert "fits" in predicted
+
+
+@pytest.mark.parametrize(
+    ("device", "code", "status", "error"),
+    [
+        (
+            "t4",
+            "import sys; sys.modules['openreg_predict'] = None",
+            2,
+            "argument --predict: needs openreg-predict, which is not installed; run: "
+            "pip install openreg-predict",
+        ),
+        ("t5", "", 1, "'t5'"),
+    ],
+    ids=["package", "device"],
+)
+def test_predict_is_refused_before_the_script_runs(
+    tmp_path: Path, device: str, code: str, status: int, error: str
+) -> None:
+    if not code:
+        pytest.importorskip("openreg_predict")
+    script = tmp_path / "script.py"
+    script.write_text("print('the script runs')", encoding="utf-8")
+    done = profiled("--predict", device, str(script), code=code)
+    assert done.returncode == status
+    assert error in done.stderr
+    assert "the script runs" not in done.stdout
+
+
 def test_shares_and_rates_are_those_of_the_kernels() -> None:
     x = torch.rand(300, 300, device="openreg")
     with profile(activities=BOTH, with_flops=True, record_shapes=True) as result:
@@ -212,8 +267,9 @@ def test_report_is_text_json_and_a_page() -> None:
     kernels = [each.name for each in found.work if each.kind == "kernel"]
     assert kernels == ["mm_kernel", "sum_kernel"]
     page = found.html()
-    assert len(re.findall("<svg", page)) == 2
+    assert len(re.findall('<svg viewBox="0 0 900', page)) == 2
     assert "<circle" in page
+    assert _page_style.STYLE in page
     assert "http" not in page  # needs no other file
 
 

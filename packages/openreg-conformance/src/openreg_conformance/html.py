@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
+from . import page_style
 from .expectations import BAD
 from .mechanisms import MECHANISMS
 from .ranking import Finding, rank, score, scores
@@ -15,29 +16,10 @@ from .texts import explain
 
 _OUTCOMES = ("passed", "failed", "crashed", "hung", "blocked", "skipped")
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #d5dae1;
-  --faint: #5d6772; --passed: #2f8f5b; --failed: #d1493f; --crashed: #7d1128;
-  --hung: #b4690e; --blocked: #8a94a0; --skipped: #cfd6de; --code: #f4f6f8; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ed; --paper: #14171b;
-  --line: #343b44; --faint: #9aa5b1; --skipped: #3b444e; --code: #1d2228; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink);
-  background: var(--paper); max-width: 1000px; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; margin-bottom: 0; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-.faint { color: var(--faint); } code, pre { font: 13px/1.45 ui-monospace, monospace; }
-pre { background: var(--code); padding: .7rem; overflow-x: auto; white-space: pre-wrap;
-  overflow-wrap: anywhere; }
-table { border-collapse: collapse; width: 100%; }
-.wide { overflow-x: auto; }
-td, th { text-align: right; padding: .25rem .5rem; border-bottom: 1px solid var(--line);
-  font-variant-numeric: tabular-nums; }
-td:first-child, th:first-child { text-align: left; min-width: 7rem; }
-td.plot { width: 40%; min-width: 5rem; }
-svg { display: block; width: 100%; height: 14px; }
-.passed { fill: var(--passed); } .failed { fill: var(--failed); }
-.crashed { fill: var(--crashed); } .hung { fill: var(--hung); }
-.blocked { fill: var(--blocked); } .skipped { fill: var(--skipped); }
-.key span { margin-right: 1rem; white-space: nowrap; } .key svg { display: inline-block;
-  width: 12px; height: 12px; margin-right: .3rem; vertical-align: -1px; }
+:root { --crashed: #7d1128; --blocked: #8a94a0; }
+.passed { fill: var(--good); } .failed { fill: var(--bad); }
+.crashed { fill: var(--crashed); } .hung { fill: var(--second); }
+.blocked { fill: var(--blocked); } .skipped { fill: var(--none); }
 details { border-bottom: 1px solid var(--line); padding: .35rem 0;
   content-visibility: auto; contain-intrinsic-size: auto 2rem; }
 summary { cursor: pointer; overflow-wrap: anywhere; }
@@ -63,14 +45,8 @@ document.getElementById("filter")?.addEventListener("input", filter);
 
 def page(report: dict[str, Any]) -> str:
     """Creates the page of a report with expectations applied."""
-    title = f"Conformance of {escape(report['device'])}"
-    return (
-        "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n"
-        "<meta name=viewport content='width=device-width'>\n"
-        f"<title>{title}</title>\n<style>{_STYLE}</style>\n<h1>{title}</h1>\n"
-        + "\n".join(_body(report))
-        + f"\n<script>{_SCRIPT}</script>\n</html>\n"
-    )
+    title = f"Conformance of {report['device']}"
+    return page_style.page(title, _body(report), style=_STYLE, script=_SCRIPT)
 
 
 def _body(report: dict[str, Any]) -> Iterator[str]:

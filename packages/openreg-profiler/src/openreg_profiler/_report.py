@@ -8,13 +8,24 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from openreg_profiler import _page_style as page_style
+
 if TYPE_CHECKING:
     from openreg_profiler._utilization import Operator, Utilization
 
 _MOST_ROWS = 15
 _GIGA = 1e9
 _WIDTH, _LANE = 900, 22
-_COLORS = {"kernel": "#2a6fb0", "memcpy": "#c9722b", "memset": "#7b5ea7"}
+_COLORS = {
+    "kernel": "var(--bar)",
+    "memcpy": "var(--second)",
+    "memset": "var(--third)",
+}
+_STYLE = """
+polyline { fill: none; stroke: var(--faint); }
+"""
+# Columns of text; the first column always is text.
+_TEXT = ("cause", "line", "what to do", "stream")
 
 Table = tuple[str, Sequence[str], list[Sequence[str]]]
 
@@ -124,11 +135,14 @@ def _lanes(report: Utilization) -> str:
             microseconds = (each.end - each.start) / 1000
             parts.append(
                 f'<rect x="{left:.2f}" y="{top + 14}" width="{width:.2f}" '
-                f'height="{_LANE}" fill="{_COLORS[each.kind]}">'
+                f'height="{_LANE}" style="fill:{_COLORS[each.kind]}">'
                 f"<title>{escape(each.name)}: {microseconds:.1f} us</title></rect>"
             )
     height = len(places) * (_LANE + 16)
-    return f'<svg viewBox="0 0 {_WIDTH} {height}">{"".join(parts)}</svg>'
+    kinds = {each.kind for each in report.work}
+    shown = [(color, kind) for kind, color in _COLORS.items() if kind in kinds]
+    lanes = f'<svg viewBox="0 0 {_WIDTH} {height}">{"".join(parts)}</svg>'
+    return page_style.key(shown) + lanes
 
 
 def _logarithm(value: float, least: float, most: float, length: float) -> float:
@@ -172,12 +186,12 @@ def _roofline(report: Utilization) -> str:
             (right, machine.flops),
         ]
     )
-    parts = [f'<polyline points="{roof}" fill="none" stroke="#888"/>']
+    parts = [f'<polyline points="{roof}"/>']
     for row, intensity, rate in points:
         x, y = at(intensity, rate)
         label = f"{row.name}: {rate / _GIGA:.3g} GFLOP/s"
         parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="#2a6fb0">'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5">'
             f"<title>{escape(label)}</title></circle>"
             f'<text x="{x + 8:.1f}" y="{y + 4:.1f}">{escape(row.name)}</text>'
         )
@@ -189,21 +203,34 @@ def _roofline(report: Utilization) -> str:
 
 def page(report: Utilization) -> str:
     """Returns the report as an HTML page."""
-    parts = [f"<p>{escape(_summary(report))}</p>", "<h2>streams</h2>", _lanes(report)]
+    parts = [f"<p class=big>{escape(_summary(report))}</p>"]
+    parts += ["<h2>Streams</h2>", _lanes(report)]
     for title, columns, rows in _tables(report):
-        head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in rows
+        heading = title[0].upper() + title[1:]
+        parts += [f"<h2>{escape(heading)}</h2>", _html_table(columns, rows)]
+    parts += ["<h2>Roofline</h2>", _roofline(report)]
+    return page_style.page("Utilization", parts, style=_STYLE)
+
+
+def _html_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Returns a table; shares are bars, too."""
+    shares = [name for name in columns if name in ("share", "of the best")]
+    kinds = ["<{0} class=text>" if name in _TEXT else "<{0}>" for name in columns]
+    head = "".join(
+        kind.format("th") + escape(name)
+        for kind, name in zip(kinds, columns, strict=True)
+    )
+    lines = []
+    for row in rows:
+        cells = "".join(
+            kind.format("td") + f"{escape(cell)}</td>"
+            for kind, cell in zip(kinds, row, strict=True)
         )
-        parts.append(f"<h2>{escape(title)}</h2><table><tr>{head}</tr>{body}</table>")
-    parts += ["<h2>roofline</h2>", _roofline(report)]
-    style = (
-        "body{font:14px sans-serif;max-width:960px;margin:2em auto}"
-        "td,th{text-align:left;padding:2px 12px 2px 0}text{font-size:11px}"
-    )
-    return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        f"<title>Utilization</title><style>{style}</style></head>"
-        f"<body><h1>Utilization</h1>{''.join(parts)}</body></html>\n"
-    )
+        for name in shares:
+            value = row[columns.index(name)].removesuffix("%")
+            plot = page_style.bar(float(value) / 100) if value else ""
+            cells += f"<td class=plot>{plot}</td>"
+        lines.append(f"<tr>{cells}</tr>")
+    more = "<th>" * len(shares)
+    body = "".join(lines)
+    return f"<div class=wide><table><tr>{head}{more}</tr>{body}</table></div>"

@@ -11,10 +11,11 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 
 import torch_openreg
@@ -102,6 +103,12 @@ def _profile(words: Sequence[str]) -> int:
     parser.add_argument(
         "--html", type=Path, help="file for the report as a page with plots"
     )
+    parser.add_argument(
+        "--predict",
+        metavar="DEVICE",
+        help="also predict time and memory on a described device, in a second run of "
+        "the script; needs openreg-predict",
+    )
     parser.add_argument("script", type=Path)
     parser.add_argument(
         "arguments", nargs=argparse.REMAINDER, help="arguments of the script"
@@ -109,6 +116,17 @@ def _profile(words: Sequence[str]) -> int:
     options = parser.parse_args(words)
     if not options.script.is_file():
         parser.error(f"script {options.script} is not a file")
+    if options.predict is not None:
+        try:
+            predict = import_module("openreg_predict")
+        except ModuleNotFoundError as error:
+            if error.name != "openreg_predict":
+                raise
+            parser.error(
+                "argument --predict: needs openreg-predict, which is not installed; "
+                "run: pip install openreg-predict"
+            )
+        predict.load_device(options.predict)  # an error before the script runs
 
     from openreg_profiler import _run
 
@@ -119,7 +137,13 @@ def _profile(words: Sequence[str]) -> int:
         html_file=options.html,
     )
     print(report.table())
-    return 0
+    if options.predict is None:
+        return 0
+    print(f"\nprediction for {options.predict}", flush=True)
+    # In a process of its own: a recording would slow down the profiled run.
+    words = [sys.executable, "-m", "openreg_predict", "run"]
+    words += ["--device", options.predict, str(options.script), *options.arguments]
+    return subprocess.run(words, check=False).returncode
 
 
 def main() -> int:

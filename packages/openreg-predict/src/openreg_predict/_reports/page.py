@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from openreg_predict._reports import page_style
 from openreg_predict._reports.text import interval_text, size_text, time_text, verdict
 
 if TYPE_CHECKING:
@@ -19,42 +20,16 @@ _COLORS = (
     "#4f9f9f",
 )  # fmt: skip
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #d5dae1;
-  --faint: #5d6772; --bar: #2f6f8f; --second: #b4690e; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ed; --paper: #14171b;
-  --line: #343b44; --faint: #9aa5b1; --bar: #5b9fc0; --second: #d9943f; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink);
-  background: var(--paper); max-width: 1000px; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; margin-bottom: 0; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-.faint { color: var(--faint); } .big { font-size: 1.3rem; margin: .5rem 0; }
-table { border-collapse: collapse; width: 100%; }
-.wide { overflow-x: auto; }
-td, th { text-align: right; padding: .25rem .5rem; border-bottom: 1px solid var(--line);
-  font-variant-numeric: tabular-nums; }
-td:first-child, th:first-child { text-align: left; min-width: 7rem;
-  overflow-wrap: anywhere; }
-td.plot { width: 40%; min-width: 5rem; }
-td.plot svg { display: block; width: 100%; height: 14px; }
-td.plot rect { fill: var(--bar); }
-.parts { display: block; width: 100%; height: 24px; }
-.key span { margin-right: 1rem; white-space: nowrap; } .key svg { display: inline-block;
-  width: 12px; height: 12px; margin-right: .3rem; vertical-align: -1px; }
-.curve { display: block; width: 100%; height: 180px;
-  border-bottom: 1px solid var(--line); }
+.parts { height: 24px; }
+.curve { height: 180px; border-bottom: 1px solid var(--line); }
 .curve path { fill: none; stroke-width: 1.5; vector-effect: non-scaling-stroke; }
 """
 
 
 def page_of(prediction: Prediction) -> str:
     """Returns the page of a prediction."""
-    title = f"Prediction for {escape(prediction.device.name)}"
-    return (
-        "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n"
-        "<meta name=viewport content='width=device-width'>\n"
-        f"<title>{title}</title>\n<style>{_STYLE}</style>\n<h1>{title}</h1>\n"
-        + "\n".join(_body(prediction))
-        + "\n</html>\n"
-    )
+    title = f"Prediction for {prediction.device.name}"
+    return page_style.page(title, _body(prediction), style=_STYLE)
 
 
 def _body(p: Prediction) -> Iterator[str]:
@@ -95,13 +70,10 @@ def _parts(parts: Mapping[str, float], text: Callable[[float], str]) -> Iterator
     at, bars, keys = 0.0, [], []
     for name, value in ordered:
         width = 100 * value / whole
-        fill = f"fill='{colors[name]}'"
+        fill = f"style='fill:{colors[name]}'"
         bars.append(f"<rect {fill} x={at:.3f} width={width:.3f} height=10 />")
         at += width
-        keys.append(
-            f"<span><svg viewBox='0 0 1 1'><rect {fill} width=1 height=1 /></svg>"
-            f"{escape(name)} {escape(text(value))} ({width:.1f} %)</span>"
-        )
+        keys.append((colors[name], f"{name} {text(value)} ({width:.1f} %)"))
     label = escape(
         ", ".join(f"{name} {text(value)}" for name, value in ordered), quote=True
     )
@@ -109,7 +81,7 @@ def _parts(parts: Mapping[str, float], text: Callable[[float], str]) -> Iterator
         "<svg class=parts viewBox='0 0 100 10' preserveAspectRatio=none role=img "
         f'aria-label="{label}">{"".join(bars)}</svg>'
     )
-    yield f"<p class=key>{''.join(keys)}</p>"
+    yield page_style.key(keys)
 
 
 def _what_if(p: Prediction) -> Iterator[str]:
@@ -136,8 +108,7 @@ def _shares(shares: Sequence[Share], most: int = 20) -> Iterator[str]:
 
 def _row(name: str, cells: Sequence[str], share: float) -> str:
     numbers = "".join(f"<td>{escape(each)}</td>" for each in cells)
-    bar = f"<rect width={min(100 * share, 100):.2f} height=10 />"
-    plot = f"<svg viewBox='0 0 100 10' preserveAspectRatio=none>{bar}</svg>"
+    plot = page_style.bar(share)
     return f"<tr><td>{escape(name)}</td>{numbers}<td class=plot>{plot}</td></tr>"
 
 
