@@ -5,7 +5,7 @@
     python tools/page_style.py --check  # fail if a copy differs
 
 The original is the module ``page_style`` of openreg-conformance. The packages must not
-depend on each other, and an sdist can only have files of its own package.
+depend on each other, and an sdist has only the files of one package.
 """
 
 from __future__ import annotations

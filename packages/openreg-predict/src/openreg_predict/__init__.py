@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from openreg_predict._clock.ranks import RanksError
 from openreg_predict._costs.cost import predict
 from openreg_predict._costs.interval import Interval, longest, total
 from openreg_predict._devices.description import (
@@ -13,9 +14,9 @@ from openreg_predict._devices.description import (
     load_device,
 )
 from openreg_predict._predictions.emulate import emulate
-from openreg_predict._predictions.predict import predict_record
+from openreg_predict._predictions.predict import predict_ranks, predict_record
 from openreg_predict._predictions.record import Record, record
-from openreg_predict._reports.prediction import Comparison, Prediction
+from openreg_predict._reports.prediction import Comparison, Prediction, RanksPrediction
 from openreg_predict._works.operators import work_of
 from openreg_predict._works.work import CLASSES, Call, TensorFacts, Work
 
@@ -28,6 +29,8 @@ __all__ = [
     "Field",
     "Interval",
     "Prediction",
+    "RanksError",
+    "RanksPrediction",
     "Record",
     "TensorFacts",
     "Work",
@@ -36,6 +39,7 @@ __all__ = [
     "load_device",
     "longest",
     "predict",
+    "predict_ranks",
     "predict_record",
     "record",
     "total",

@@ -126,7 +126,9 @@ def _lanes(report: Utilization) -> str:
     parts = []
     for place, (device, stream) in enumerate(places):
         top = place * (_LANE + 16)
-        parts.append(f'<text x="0" y="{top + 11}">device {device}, {stream}</text>')
+        parts.append(
+            f'<text x="0" y="{top + 11}">device {device}, stream {stream}</text>'
+        )
         for each in report.work:
             if (each.device, each.stream) != (device, stream):
                 continue

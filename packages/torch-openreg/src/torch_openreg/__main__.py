@@ -140,7 +140,7 @@ def _profile(words: Sequence[str]) -> int:
     if options.predict is None:
         return 0
     print(f"\nprediction for {options.predict}", flush=True)
-    # In a process of its own: a recording would slow down the profiled run.
+    # In another process, because a recording would slow down the profiled run.
     words = [sys.executable, "-m", "openreg_predict", "run"]
     words += ["--device", options.predict, str(options.script), *options.arguments]
     return subprocess.run(words, check=False).returncode

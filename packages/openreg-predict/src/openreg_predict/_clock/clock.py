@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from openreg_predict._analysis.fusion import Fusion
 from openreg_predict._devices.host import Host
@@ -22,6 +23,7 @@ from openreg_predict._records.record import (
     HostOps,
     Join,
     Mark,
+    Meet,
     Op,
     RecordedRun,
     Region,
@@ -42,7 +44,9 @@ class Span:
         end: When it ends.
         launched: When the host launched it.
         engine: ``compute``, ``HtoD``, ``DtoH``, ``DtoD`` or ``link``.
-        delay: The last cause of waiting: ``host``, ``stream``, ``event`` or ``engine``.
+        delay: The last cause of waiting: ``host``, ``stream``, ``event``, ``engine`` or
+            ``rank``.
+        arrived: When a collective could have started if all ranks had been there.
     """
 
     index: int
@@ -54,6 +58,7 @@ class Span:
     stream: int
     engine: str
     delay: str
+    arrived: float = 0.0
 
 
 @dataclass(slots=True)
@@ -109,6 +114,13 @@ class _Engine:
         return start
 
 
+class Arrival(NamedTuple):
+    """A collective of a rank, and when the rank could start it."""
+
+    group: str
+    time: float
+
+
 class Clock:
     """Runs the events of a record.
 
@@ -150,13 +162,30 @@ class Clock:
         self.line = Timeline([], [0.0] * count, [0.0] * count, [], {})
         self.marks = self.line.marks
         self.last_end = 0.0
+        self.not_before = 0.0  # when the last rank begins the next collective
 
     def run(self) -> Timeline:
-        """Returns the times of all events."""
+        """Returns the times of all events if no rank waits for another one."""
+        steps = self.steps()
+        try:
+            next(steps)
+            while True:
+                steps.send(0.0)
+        except StopIteration as end:
+            line: Timeline = end.value
+            return line
+
+    def steps(self) -> Generator[Arrival, float, Timeline]:
+        """Runs the events; at each collective receives when its last rank arrives."""
         for index in self._order():
             event = self.record.events[index]
             thread = getattr(event, "thread", 0)
+            if isinstance(event, Meet):
+                self.not_before = yield Arrival(event.group, self.now[thread])
+            elif isinstance(event, Op) and event.group and self._is_launched(index):
+                self.not_before = yield Arrival(event.group, self._arrival(index))
             _RULES.get(type(event), Clock._nothing)(self, index, event)
+            self.not_before = 0.0
             self.line.host[index] = self.now[thread]
             self.line.done[index] = max(self.last_end, self.now[thread])
         return self.line
@@ -223,28 +252,46 @@ class Clock:
         work = (
             self.works[index] if kernel is None or kernel.work is None else kernel.work
         )
-        replayed = op.region >= 0 and op.region - op.region % 2 in self.replayed
         if index in self.fusion.merged:
             return
         if work.kind == "view":
             if op.region < 0:
                 self.now[op.thread] += self.costs.view
             return
-        if not replayed:
-            compiled = op.region >= 0
-            self.now[op.thread] += (
-                self.costs.compiled if compiled else self.costs.operator
-            )
-        end = self._launch(index, op, work, op.stream, in_graph=replayed)
+        self.now[op.thread] += self._host_time(op)
+        in_graph = self._is_replayed(op)
+        end = self._launch(index, op, work, op.stream, in_graph=in_graph)
         if op.wait or (op.transfer and not op.pinned):
             self._wait(op.thread, end)
 
-    def _launch(
-        self, index: int, op: Op, work: Work, stream: int, *, in_graph: bool
-    ) -> float:
-        device, launched = op.device, self.now[op.thread]
-        key = (device, stream)
-        time = self.seconds(work)
+    def _is_replayed(self, op: Op) -> bool:
+        return op.region >= 0 and op.region - op.region % 2 in self.replayed
+
+    def _host_time(self, op: Op) -> float:
+        if self._is_replayed(op):
+            return 0.0
+        return self.costs.compiled if op.region >= 0 else self.costs.operator
+
+    def _is_launched(self, index: int) -> bool:
+        """Returns whether an operator is a collective that runs now."""
+        thread = getattr(self.record.events[index], "thread", 0)
+        is_collective = self.works[index].kind == "collective"
+        return is_collective and thread not in self.capturing
+
+    def _arrival(self, index: int) -> float:
+        """Returns when a rank could start a collective without the other ranks."""
+        op = self.record.events[index]
+        assert isinstance(op, Op)
+        launched = self.now[op.thread] + self._host_time(op)
+        in_graph = self._is_replayed(op)
+        ready, _ = self._ready(op, op.stream, launched, in_graph=in_graph)
+        return max(ready, self.engines[op.device, "link"].free_from)
+
+    def _ready(
+        self, op: Op, stream: int, launched: float, *, in_graph: bool
+    ) -> tuple[float, str]:
+        """Returns when an operator may start, and the cause for which it waits."""
+        key = (op.device, stream)
         latency = self.costs.in_graph if in_graph else self.costs.launch
         ready, delay = launched + latency, "host"
         queued = self.streams[key] + (self.costs.in_graph if in_graph else 0.0)
@@ -252,14 +299,30 @@ class Clock:
             ready, delay = queued, "stream"
         if self.blocked[key] > ready:
             ready, delay = self.blocked[key], "event"
+        if self.pending and not op.is_async:
+            for each in op.call.tensors():
+                end = self.pending.get(each.storage or 0, 0.0)
+                if end > ready:
+                    ready, delay = end, "event"
+        return ready, delay
+
+    def _launch(
+        self, index: int, op: Op, work: Work, stream: int, *, in_graph: bool
+    ) -> float:
+        device, launched = op.device, self.now[op.thread]
+        key = (device, stream)
+        time = self.seconds(work)
+        ready, delay = self._ready(op, stream, launched, in_graph=in_graph)
         for each in op.call.tensors() if self.pending else ():
-            end = self.pending.pop(each.storage or 0, 0.0)
-            if end > ready and not op.is_async:
-                ready, delay = end, "event"
+            self.pending.pop(each.storage or 0, None)
         engine = _engine_of(op, work)
+        arrived = max(ready, self.engines[device, engine].free_from)
+        if self.not_before > arrived:
+            ready, delay = self.not_before, "rank"
         start = self.engines[device, engine].place(ready, time)
         if start > ready:
             delay = "engine"
+        arrived = min(arrived, start)
         end = start + time
         if op.is_async:
             for each in (*op.call.results, *op.call.tensors()):
@@ -269,7 +332,18 @@ class Clock:
             self.streams[key] = end
         self.last_end = max(self.last_end, end)
         self.line.spans.append(
-            Span(index, work, start, end, launched, device, stream, engine, delay)
+            Span(
+                index,
+                work,
+                start,
+                end,
+                launched,
+                device,
+                stream,
+                engine,
+                delay,
+                arrived,
+            )
         )
         return end
 
@@ -282,6 +356,13 @@ class Clock:
     def _host_ops(self, index: int, event: HostOps) -> None:
         del index
         self.now[event.thread] += event.count * self.costs.host_operator
+
+    def _meet(self, index: int, event: Meet) -> None:
+        del index
+        now = self.now[event.thread]
+        if self.not_before > now:
+            self.line.waits.append((event.thread, now, self.not_before))
+            self.now[event.thread] = self.not_before
 
     def _mark(self, index: int, event: Mark) -> None:
         del index
@@ -356,6 +437,7 @@ def _engine_of(op: Op, work: Work) -> str:
 _RULES: Mapping[type, Callable[..., None]] = {
     Op: Clock._op,
     HostOps: Clock._host_ops,
+    Meet: Clock._meet,
     Mark: Clock._mark,
     Wait: Clock._wait_for_mark,
     Sync: Clock._sync,

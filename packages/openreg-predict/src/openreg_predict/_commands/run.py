@@ -8,12 +8,16 @@ import ast
 import json
 import os
 import runpy
+import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from openreg_predict._clock.ranks import RanksError
 from openreg_predict._commands._errors import CommandError, device_of
 from openreg_predict._devices.description import DescribedDevice
+from openreg_predict._predictions.predict import predict_ranks
 from openreg_predict._predictions.record import Record, record
 from openreg_predict._predictions.remedies import remedies_of, remedies_table
 from openreg_predict._records.record import RecordFileError
@@ -26,6 +30,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     run.add_argument("--device", required=True, help="a name, or a path of a YAML file")
     run.add_argument("--trace", type=Path, help="write a trace for Perfetto")
     run.add_argument("--html", type=Path, help="write a page with plots")
+    run.add_argument(
+        "--ranks",
+        type=int,
+        metavar="N",
+        help="run the script in N processes, as torchrun does, and predict all of them",
+    )
     _add_script(run)
     run.set_defaults(run=_run)
     compare = commands.add_parser("compare", help="compare devices for a script")
@@ -72,6 +82,8 @@ def _add_script(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     device = device_of(options.device)
+    if options.ranks is not None or Path(options.script).is_dir():
+        return _run_ranks(options, device)
     record = _record_of(options)
     prediction = record.predict(device, **_options(options))
     print(prediction.table())
@@ -82,6 +94,71 @@ def _run(options: argparse.Namespace) -> int:
     if options.html is not None:
         prediction.html(options.html)
     return 0
+
+
+def _run_ranks(options: argparse.Namespace, device: DescribedDevice) -> int:
+    """Predicts a script on several ranks, or a folder with their records."""
+    if options.ranks is not None and options.ranks < 1:
+        raise CommandError(f"argument --ranks: {options.ranks} is not 1 or more")
+    if options.ranks is not None and options.dry:
+        raise CommandError(
+            "argument --ranks: a dry run has one rank, which stands for the others; "
+            "leave out --dry"
+        )
+    with TemporaryDirectory() as temporary:
+        if Path(options.script).is_dir():
+            folder = Path(options.script)
+        else:
+            folder = options.record or Path(temporary)
+            _record_ranks(options, folder)
+        records = records_in(folder)
+    try:
+        prediction = predict_ranks(records, device, **_options(options))
+    except RanksError as error:
+        raise CommandError(f"argument script: {error}") from error
+    print(prediction.table())
+    if options.json is not None:
+        _write(options.json, prediction.to_dict())
+    if options.trace is not None:
+        prediction.slowest.trace(options.trace)
+    if options.html is not None:
+        prediction.slowest.html(options.html)
+    return 0
+
+
+def record_of_rank(folder: Path, rank: int) -> Path:
+    """Returns the file of a rank's record."""
+    return folder / f"rank{rank}.jsonl"
+
+
+def records_in(folder: Path) -> list[Record]:
+    """Reads the records of all ranks."""
+    files = sorted(folder.glob("rank*.jsonl"))
+    if not files:
+        raise CommandError(f"argument script: {str(folder)!r} has no rank0.jsonl")
+    try:
+        return [Record.load(each) for each in files]
+    except RecordFileError as error:
+        raise CommandError(f"argument script: {error}") from error
+
+
+def _record_ranks(options: argparse.Namespace, folder: Path) -> None:
+    """Runs the script on each rank; each writes its record to the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    script = _script_of(options)
+    name = options.name
+    if name == "auto":
+        name = _name_in(script, options.arguments)
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+    words = [sys.executable, *launch, str(options.ranks), "-m"]
+    words += ["openreg_predict._commands.rank", str(folder)]
+    done = subprocess.run(
+        [*words, str(script), *options.arguments],
+        env={**os.environ, "OPENREG_DEVICE": name},
+        check=False,
+    )
+    if done.returncode:
+        raise CommandError(f"{script}: a rank ended with {done.returncode}")
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -127,9 +204,7 @@ def _write(path: Path, values: object) -> None:
 
 def _record_of(options: argparse.Namespace) -> Record:
     """Runs the script, or reads a record."""
-    path = Path(options.script)
-    if not path.is_file():
-        raise CommandError(f"argument script: {options.script!r} is not a file")
+    path = _script_of(options)
     if path.suffix != ".py":
         try:
             return Record.load(path)
@@ -137,6 +212,13 @@ def _record_of(options: argparse.Namespace) -> Record:
             raise CommandError(f"argument script: {error}") from error
     _choose_name(options.name, path, options.arguments)
     return run_script(path, options.arguments, dry=options.dry, save=options.record)
+
+
+def _script_of(options: argparse.Namespace) -> Path:
+    path = Path(options.script)
+    if not path.is_file():
+        raise CommandError(f"argument script: {options.script!r} is not a file")
+    return path
 
 
 def run_script(

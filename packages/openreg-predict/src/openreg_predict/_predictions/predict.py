@@ -13,11 +13,17 @@ from typing import Any
 from openreg_predict._analysis.analysis import Analysis, analyze
 from openreg_predict._clock.clock import Clock, Span, Timeline
 from openreg_predict._clock.costs import Costs
+from openreg_predict._clock.ranks import RanksError, run_together
 from openreg_predict._costs.interval import Interval, total
 from openreg_predict._devices.description import DescribedDevice, load_device
 from openreg_predict._devices.host import Host
 from openreg_predict._records.record import RecordedRun
-from openreg_predict._reports.prediction import BOUNDS, Prediction, Share
+from openreg_predict._reports.prediction import (
+    BOUNDS,
+    Prediction,
+    RanksPrediction,
+    Share,
+)
 from openreg_predict._works.work import Work
 
 _MATRIX = ("gemm", "grouped", "attention", "convolution")
@@ -49,6 +55,26 @@ def predict_record(
         host_per_operator: Seconds that the host needs for an eager operator; its other
             times are scaled with it. By default the field of the device, or 6 us.
     """
+    device, options, find_steps = _given(
+        device,
+        sheet_only=sheet_only,
+        find_steps=find_steps,
+        expandable=expandable,
+        host_per_operator=host_per_operator,
+    )
+    analysis = analyze(record, find_steps=find_steps)
+    return _Run(analysis, device, options).prediction()
+
+
+def _given(
+    device: DescribedDevice | str | Path,
+    *,
+    sheet_only: bool = False,
+    find_steps: bool = False,
+    expandable: bool | None = None,
+    host_per_operator: float | None = None,
+) -> tuple[DescribedDevice, dict[str, Any], bool]:
+    """Returns the device, the options for its runs, and whether to find steps."""
     if not isinstance(device, DescribedDevice):
         device = load_device(device)
     if sheet_only:
@@ -61,18 +87,53 @@ def predict_record(
         "expandable": expandable,
         "host_per_operator": host_per_operator,
     }
-    analysis = analyze(record, find_steps=find_steps)
-    return _Run(analysis, device, options).prediction()
+    return device, options, find_steps
 
 
 def mark_times(record: RecordedRun, device: DescribedDevice) -> dict[int, float]:
     """Returns the times of the events that a program recorded in streams."""
-    clock = _Run(analyze(record), device, {"sheet_only": False, "expandable": False})
-    return clock.marks()
+    run = _Run(analyze(record), device, {"sheet_only": False, "expandable": False})
+    return run.marks()
+
+
+def predict_ranks(
+    records: Sequence[RecordedRun], device: DescribedDevice | str | Path, **options: Any
+) -> RanksPrediction:
+    """Predicts the ranks of one run, each from its record, on one kind of device.
+
+    A collective starts when the last rank of its group has reached it, so a slow rank
+    shows as time that the others wait.
+
+    Args:
+        records: The record of each rank.
+        device: A device, the name of one, or the path of its YAML file.
+        **options: See :func:`predict_record`.
+
+    Raises:
+        RanksError: If the records are not of different ranks, or if a collective waits
+            for a rank that does not reach it.
+    """
+    by_rank = {record.rank: record for record in records}
+    if len(by_rank) < len(records) or not records:
+        ranks = ", ".join(str(each.rank) for each in records) or "none"
+        raise RanksError(f"the records must be of different ranks, got: {ranks}")
+    device, settings, find_steps = _given(device, **options)
+    job = _Job(
+        {
+            rank: _Run(analyze(by_rank[rank], find_steps=find_steps), device, settings)
+            for rank in sorted(by_rank)
+        }
+    )
+    return RanksPrediction({rank: run.prediction() for rank, run in job.runs.items()})
 
 
 class _Run:
-    """The clocks of one record on one device."""
+    """The clocks of one record on one device.
+
+    ``job`` has the other ranks of the run, if there are any.
+    """
+
+    job: _Job | None = None
 
     def __init__(
         self,
@@ -91,7 +152,13 @@ class _Run:
         host = Host.of(device, options.get("host_per_operator"))
         self.host = _scaled(host, host_scale)
 
-    def _clock(self, bound: str = "value", host: float = 1.0) -> Timeline:
+    def _line(self, bound: str = "value", host: float = 1.0) -> Timeline:
+        if self.job is not None:
+            return self.job.line(self, bound, host)
+        return self.clock(bound, host).run()
+
+    def clock(self, bound: str, host: float) -> Clock:
+        """Returns a clock for one of the bounds, and a factor of the host's times."""
         costs = self.costs
         analysis = self.analysis
         return Clock(
@@ -100,7 +167,7 @@ class _Run:
             lambda work: float(getattr(costs(work), bound)),
             _scaled(self.host, host),
             analysis.fusion,
-        ).run()
+        )
 
     def _measured(self) -> tuple[int, int, int]:
         """Returns the first and last event of the steps to measure, and their number.
@@ -119,15 +186,15 @@ class _Run:
         return begin, line.end if whole else line.done[last - 1]
 
     def marks(self) -> dict[int, float]:
-        return self._clock().marks
+        return self._line().marks
 
     def step_seconds(self) -> float:
-        begin, end = self._times(self._clock())
+        begin, end = self._times(self._line())
         return (end - begin) / self._measured()[2]
 
     def prediction(self) -> Prediction:
-        line = self._clock()
-        low, high = self._clock("low", _HOST_BELOW), self._clock("high", _HOST_ABOVE)
+        line = self._line()
+        low, high = self._line("low", _HOST_BELOW), self._line("high", _HOST_ABOVE)
         begin, end = self._times(line)
         first, last, count = self._measured()
         spans = [
@@ -179,9 +246,20 @@ class _Run:
             faster = device.scaled(**dict.fromkeys(names, _FAST))
             changes["infinite link"] = faster, 1.0
         return {
-            name: _Run(self.analysis, changed, self.options, host).step_seconds()
+            name: self._changed(changed, host).step_seconds()
             for name, (changed, host) in changes.items()
         }
+
+    def _changed(self, device: DescribedDevice, host: float) -> _Run:
+        """Returns this run on another device, together with its other ranks."""
+        runs = [self] if self.job is None else list(self.job.runs.values())
+        changed = {
+            run.analysis.record.rank: _Run(run.analysis, device, run.options, host)
+            for run in runs
+        }
+        if self.job is not None:
+            _Job(changed)
+        return changed[self.analysis.record.rank]
 
     def _interval(
         self,
@@ -292,18 +370,23 @@ class _Run:
                 continue
             if span.start >= end:
                 break
-            idle = max(0.0, span.start - now)
-            self._add_idle(result, following, idle)
+            self._add_idle(result, span, now, max(now, span.start))
             used = min(span.end, end) - max(span.start, now)
             result["communication" if span.engine == "link" else "copies"] += used
             now = min(span.end, end)
-        self._add_idle(result, following, max(0.0, end - now))
+        self._add_idle(result, following, now, max(now, end))
 
     def _add_idle(
-        self, result: dict[str, float], following: Span | None, seconds: float
+        self, result: dict[str, float], next_: Span | None, begin: float, end: float
     ) -> None:
-        waited = following is not None and following.delay != "host"
-        result["waiting" if waited else "host"] += seconds
+        """Adds time without work, which some work ended."""
+        if next_ is not None and next_.delay == "rank":
+            arrived = min(max(next_.arrived, begin), end)
+            result["waiting"] += end - arrived
+            result["host"] += arrived - begin
+            return
+        waited = next_ is not None and next_.delay != "host"
+        result["waiting" if waited else "host"] += end - begin
 
     def _kind(self, work: Work) -> str:
         device = self.device
@@ -320,6 +403,23 @@ class _Run:
                 else ("memory" if memory > compute else "compute")
             )
         return "compute" if compute > memory else "memory"
+
+
+class _Job:
+    """The runs of several ranks, whose clocks run together."""
+
+    def __init__(self, runs: Mapping[int, _Run]) -> None:
+        self.runs = runs
+        self.lines: dict[tuple[str, float], dict[int, Timeline]] = {}
+        for run in runs.values():
+            run.job = self
+
+    def line(self, run: _Run, bound: str, host: float) -> Timeline:
+        """Returns the times of a rank."""
+        if (bound, host) not in self.lines:
+            clocks = {r: each.clock(bound, host) for r, each in self.runs.items()}
+            self.lines[bound, host] = run_together(clocks)
+        return self.lines[bound, host][run.analysis.record.rank]
 
 
 def _scaled(host: Host, factor: float) -> Host:

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+
+import torch.distributed as dist
 
 from openreg_predict._devices.description import DescribedDevice
 from openreg_predict._predictions.predict import predict_record
@@ -66,7 +69,7 @@ def record(*, dry: bool = False) -> Iterator[Record]:
 
     if hooks.is_active():
         raise RuntimeError("openreg_predict.record(): another recording is active")
-    result = Record(dry=dry)
+    result = Record(dry=dry, rank=int(os.environ.get("RANK", "0")))
     with ExitStack() as stack:
         if dry:
             from openreg_predict._records.dry import DryRun
@@ -80,4 +83,6 @@ def record(*, dry: bool = False) -> Iterator[Record]:
         try:
             yield result
         finally:
+            if dist.is_available() and dist.is_initialized():
+                result.rank = dist.get_rank()
             recorder.note_gradients()

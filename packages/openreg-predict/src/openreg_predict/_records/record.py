@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from openreg_predict._works.work import Call, TensorFacts
 
-FORMAT = 1
+FORMAT = 2
 OWNERS = (
     "parameters",
     "gradients",
@@ -45,6 +45,8 @@ class Op:
         pinned: Whether the host memory of a transfer is pinned.
         ranks: The size of the group of a collective, or 0.
         is_async: Whether a collective runs concurrently until its result is used.
+        group: The ranks and the name of the group of a collective that all of them
+            begin together, or ``""``.
     """
 
     call: Call
@@ -59,6 +61,15 @@ class Op:
     pinned: bool = False
     ranks: int = 0
     is_async: bool = False
+    group: str = ""
+
+
+@dataclass(slots=True)
+class Meet:
+    """A collective on host tensors, for which the thread waits."""
+
+    thread: int
+    group: str
 
 
 @dataclass(slots=True)
@@ -173,6 +184,7 @@ class Enter:
 Event = (
     Op
     | HostOps
+    | Meet
     | Alloc
     | Free
     | Mark
@@ -190,6 +202,7 @@ _KINDS: dict[str, type[Any]] = {
     for each in (
         Op,
         HostOps,
+        Meet,
         Alloc,
         Free,
         Mark,
@@ -221,6 +234,7 @@ class RecordedRun:
         assumed: Values that a dry run had to assume: the operator and how often.
         problems: Parts of the run that the recording could not see.
         dry: Whether nothing was computed.
+        rank: The rank of the process in the default group.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -230,6 +244,7 @@ class RecordedRun:
     assumed: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     dry: bool = False
+    rank: int = 0
 
     def ops(self) -> Iterator[Op]:
         """Returns the operators on devices."""
@@ -244,6 +259,7 @@ class RecordedRun:
             "assumed": self.assumed,
             "problems": self.problems,
             "dry": self.dry,
+            "rank": self.rank,
             "initial": [_plain(each) for each in self.initial],
         }
         with Path(path).open("w", encoding="utf-8") as file:
@@ -276,6 +292,7 @@ class RecordedRun:
             head["assumed"],
             head["problems"],
             head["dry"],
+            head["rank"],
         )
 
 

@@ -18,7 +18,15 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from openreg_predict._records.record import Alloc, Event, Free, HostOps, Op, RecordedRun
+from openreg_predict._records.record import (
+    Alloc,
+    Event,
+    Free,
+    HostOps,
+    Meet,
+    Op,
+    RecordedRun,
+)
 from openreg_predict._works import collectives
 from openreg_predict._works.work import Call, TensorFacts, short_dtype
 
@@ -210,10 +218,12 @@ class Recorder:
     ) -> None:
         """Adds an operator to the record."""
         device = _device_of((args, kwargs, result), self.device_type)
+        collective = collectives.describe(func, args, kwargs)
         if device is None:
             self._note_host()
+            if collective is not None and collective.group and not collective.is_async:
+                self.events.append(Meet(self.thread(), collective.group))
             return
-        collective = collectives.describe(func, args, kwargs)
         module, region, phase = self.place()
         stream = self.stream(device)
         facts = self._facts(None)
@@ -235,6 +245,7 @@ class Recorder:
             op = Op(call, self.thread(), device, stream, wait, module, phase, region)
             if collective is not None:
                 op.ranks, op.is_async = collective.ranks, collective.is_async
+                op.group = collective.group
             elif func._schema.name in _COPIES:
                 op.transfer, op.pinned = _transfer(args, kwargs, result)
             self.events.append(op)

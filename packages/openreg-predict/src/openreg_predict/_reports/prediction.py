@@ -15,7 +15,7 @@ from openreg_predict._costs.interval import Interval
 from openreg_predict._devices.description import DescribedDevice
 from openreg_predict._memory.replay import MemoryUse
 from openreg_predict._reports.page import page_of
-from openreg_predict._reports.text import comparison_of, table_of
+from openreg_predict._reports.text import comparison_of, ranks_table, table_of
 from openreg_predict._reports.trace import write_trace
 
 BOUNDS = ("compute", "memory", "launch", "host", "communication", "waiting", "copies")
@@ -116,6 +116,44 @@ class Prediction:
             "memory": [each.to_dict() for each in self.memory],
             "assumed": self.analysis.record.assumed,
             "problems": self.analysis.record.problems,
+        }
+
+
+@dataclass(frozen=True)
+class RanksPrediction:
+    """The predictions of the ranks of one run.
+
+    Attributes:
+        ranks: The prediction of each rank, on a common virtual clock.
+    """
+
+    ranks: Mapping[int, Prediction]
+
+    @property
+    def slowest(self) -> Prediction:
+        """The prediction of the rank with the longest step."""
+        return max(self.ranks.values(), key=lambda each: each.step.value)
+
+    @property
+    def step(self) -> Interval:
+        """The time of a step of the slowest rank, with its 80 % interval."""
+        return self.slowest.step
+
+    @property
+    def fits(self) -> bool:
+        """Whether all ranks fit into the device memory."""
+        return all(each.fits for each in self.ranks.values())
+
+    def table(self) -> str:
+        """Returns the ranks, and the slowest one in detail, as text."""
+        return ranks_table(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the predictions for JSON."""
+        return {
+            "step_s": asdict(self.step),
+            "fits": self.fits,
+            "ranks": {str(rank): p.to_dict() for rank, p in self.ranks.items()},
         }
 
 

@@ -10,7 +10,12 @@ from openreg_predict._costs.interval import Interval
 
 if TYPE_CHECKING:
     from openreg_predict._memory.replay import MemoryUse
-    from openreg_predict._reports.prediction import Comparison, Prediction, Share
+    from openreg_predict._reports.prediction import (
+        Comparison,
+        Prediction,
+        RanksPrediction,
+        Share,
+    )
 
 
 def time_text(seconds: float) -> str:
@@ -140,6 +145,31 @@ def comparison_of(comparison: Comparison) -> str:
         )
         lines.append(line.format(p.device.id, *cells, price, fits))
     return "\n".join(lines)
+
+
+def ranks_table(prediction: RanksPrediction) -> str:
+    """Returns the ranks of a run, and the slowest one in detail."""
+    line = "{:<6}{:>10}{:>22}{:>10}{:>10}{:>10}{:>12}  {}"
+    names = ("busy", "wait", "link")
+    lines = [line.format("rank", "step", "80 %", *names, "memory", "fits")]
+    for rank, p in prediction.ranks.items():
+        waiting, link = p.bound["waiting"], p.bound["communication"]
+        busy = sum(p.bound[each] for each in ("compute", "memory", "launch"))
+        whole = sum(p.bound.values()) or 1.0
+        shares = [f"{100 * each / whole:.1f} %" for each in (busy, waiting, link)]
+        lines.append(
+            line.format(
+                rank,
+                time_text(p.step.value),
+                f"{time_text(p.step.low)} to {time_text(p.step.high)}",
+                *shares,
+                size_text(max((use.total for use in p.memory), default=0)),
+                "yes" if p.fits else "no",
+            )
+        )
+    slowest = prediction.slowest
+    rank = next(r for r, p in prediction.ranks.items() if p is slowest)
+    return "\n".join([*lines, "", f"rank {rank}", table_of(slowest)])
 
 
 def memory_table(prediction: Prediction) -> str:

@@ -26,12 +26,24 @@ _KINDS = {
 }
 
 
+_PAIRS = ("send", "recv")
+
+
 class Collective(NamedTuple):
-    """A collective: its kind, the size of its group, and whether it is asynchronous."""
+    """A collective.
+
+    Attributes:
+        name: The kind.
+        ranks: The size of the group.
+        is_async: Whether it is asynchronous.
+        group: The ranks of the group and its name, for a collective in which all of
+            them take part; otherwise an empty string.
+    """
 
     name: str
     ranks: int
     is_async: bool
+    group: str = ""
 
 
 @cache
@@ -58,12 +70,18 @@ def describe(
     functional = func.namespace != "c10d"
     names = [each.name for each in func._schema.arguments]
     named = dict(zip(names, args, strict=False)) | kwargs
-    return Collective(
-        kind, _ranks(values), functional or bool(named.get("async_op", True))
-    )
+    ranks, group = _group(values)
+    is_async = functional or bool(named.get("async_op", True))
+    return Collective(kind, ranks, is_async, "" if kind in _PAIRS else group)
 
 
-def _ranks(values: list[Any]) -> int:
+def members(group: str) -> list[int]:
+    """Returns the ranks of a group."""
+    return [int(each) for each in group.partition(":")[0].split(",")]
+
+
+def _group(values: list[Any]) -> tuple[int, str]:
+    """Returns the size of the group among arguments, and its ranks and name."""
     import torch.distributed as dist
     from torch.distributed import distributed_c10d
 
@@ -72,15 +90,20 @@ def _ranks(values: list[Any]) -> int:
     for each in values:
         if isinstance(each, torch.ScriptObject):
             try:
-                return dist.ProcessGroup.unbox(each).size()
+                found = dist.ProcessGroup.unbox(each)
             except RuntimeError:  # another object, such as the kind of a reduction
                 continue
-        if isinstance(each, str):
+        elif isinstance(each, str):
             try:
-                return int(groups._resolve_process_group(each).size())
+                found = groups._resolve_process_group(each)
             except (LookupError, RuntimeError, ValueError):  # the kind of a reduction
                 continue
-    return 1
+        else:
+            continue
+        found = groups._resolve_process_group(found.group_name)
+        ranks = ",".join(map(str, dist.get_process_group_ranks(found)))
+        return int(found.size()), f"{ranks}:{found.group_name}"
+    return 1, ""
 
 
 def size_of(kind: str, read: int, written: int) -> int:
