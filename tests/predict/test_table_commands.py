@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 
+import numpy as np
 import pytest
 
 from openreg_predict import load_device, predict
@@ -166,6 +167,23 @@ def test_calibration_follows_the_rows_of_the_device():
     (after,) = Calibration(works, times, device).corrected([other], [before])
     assert after.value == pytest.approx(1.4 * before.value, rel=0.1)
     assert after.width < 1.5
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.3])
+def test_calibrated_bounds_follow_the_scatter_of_the_rows(noise):
+    device, works, times = calibration_rows(1.0)
+    scatter = np.random.default_rng(0).normal(0, noise, (20, len(works)))
+    inside = widths = 0.0
+    for each in scatter:
+        measured = (times * np.exp(each)).tolist()
+        known, asked = works[1:], works[:1]
+        (after,) = Calibration(known, measured[1:], device).corrected(
+            asked, predict_all(asked, device)
+        )
+        inside += after.low <= measured[0] <= after.high
+        widths += after.width / len(scatter)
+    assert inside >= 12
+    assert widths < 1.5 if noise < 0.1 else widths > 1.5
 
 
 def test_calibration_leaves_other_classes_alone():
