@@ -129,6 +129,29 @@ def test_settings_name_value_source_and_meaning() -> None:
         assert setting.description
 
 
+def test_default_memory_of_all_devices_fits_into_the_machine(run_script) -> None:
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    source = """
+        import openreg_runtime as r
+        setting = r.setting("OPENREG_DEVICE_MEMORY")
+        print(setting.number, r.Device(0).total_memory, setting.source)
+        """
+
+    def memory(**environment: str) -> int:
+        done = run_script(source, **environment)
+        number, total, origin = done.stdout.split()
+        assert number == total, done.stderr
+        assert origin == ("environment" if environment.get(name) else "default")
+        return int(number)
+
+    name = "OPENREG_DEVICE_MEMORY"
+    for count in (1, 2, 64):
+        default = memory(OPENREG_DEVICE_COUNT=str(count))
+        assert 2**20 <= default <= 16 * 2**30
+        assert count * default <= machine * 3 // 4
+    assert memory(OPENREG_DEVICE_COUNT="64", OPENREG_DEVICE_MEMORY="1TiB") == 2**40
+
+
 def test_setting_is_found_by_name_with_its_number() -> None:
     for setting in runtime.settings():
         assert runtime.setting(setting.name).value == setting.value

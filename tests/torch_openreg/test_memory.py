@@ -134,7 +134,12 @@ def test_summary_shows_device_and_figures() -> None:
     x = torch.empty(MIB, device="openreg:1")
     summary = torch.openreg.memory_summary(1)
     first, second, *table = summary.splitlines()
-    assert first == "Memory of openreg:1: 15.98 GiB free of 16 GiB"
+    units = {"KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30}
+    words = first.removeprefix("Memory of openreg:1: ").split()
+    assert words[2:4] == ["free", "of"]
+    shown = [float(words[i]) * units[words[i + 1]] for i in (0, 4)]
+    assert shown == pytest.approx(torch.openreg.mem_get_info(1), rel=1e-3)
+    assert shown[0] < shown[1]
     assert second.startswith("Out of memory: ")
     rows = {line[:23].strip(): line[23:].split() for line in table}
     assert rows["Metric"][:2] == ["Cur", "Usage"]

@@ -56,7 +56,9 @@ TEST(orGetDeviceProperties, ReturnsNameAndMemory) {
   orDeviceProp prop = OPENREG_DEVICE_PROP_INIT;
   ASSERT_OK(orGetDeviceProperties(&prop, 1));
   EXPECT_STREQ(prop.name, "OpenReg simulated device");
-  EXPECT_EQ(prop.totalGlobalMem, std::size_t{16} << 30);
+  orSetting memory = OPENREG_SETTING_INIT;
+  ASSERT_OK(orGetSettingByName("OPENREG_DEVICE_MEMORY", &memory));
+  EXPECT_EQ(prop.totalGlobalMem, memory.number);
   EXPECT_GE(prop.multiProcessorCount, 1);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "failures/failure_injection.h"
+#include "settings/machine_memory.h"
 
 #include <algorithm>
 #include <iterator>
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kMinMemory = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMaxMemory = std::uint64_t{1} << 40;
+constexpr std::uint64_t kDefaultMemory = std::uint64_t{16} << 30;
 
 struct Variable {
   const char* name;
@@ -23,6 +25,21 @@ struct Variable {
   const char* description;
   void (*read)(Config& config, Setting& setting); // throws if it is invalid
 };
+
+/// Lowers the default device memory, so that all devices together leave a
+/// quarter of the machine's memory free.
+void fit_into_machine(Setting& setting, int devices) {
+  constexpr int kMiB = 20;
+  constexpr int kGiB = 30;
+  const std::uint64_t most = std::max(
+      machine_memory() / 4 * 3 / static_cast<std::uint64_t>(devices),
+      kMinMemory);
+  if (most >= kDefaultMemory) {
+    return;
+  }
+  setting.value = most >> kGiB != 0 ? std::to_string(most >> kGiB) + "GiB"
+                                    : std::to_string(most >> kMiB) + "MiB";
+}
 
 void read_failures(Config& config, Setting& setting) {
   try {
@@ -49,6 +66,9 @@ constexpr Variable kVariables[] = {
      "16GiB",
      "memory of each device: bytes, or with KiB, MiB, GiB, TiB",
      [](Config& config, Setting& setting) {
+       if (setting.source == kFromDefault) {
+         fit_into_machine(setting, config.device_count);
+       }
        config.device_memory = read_bytes(
            setting,
            kMinMemory,

@@ -19,7 +19,7 @@ constexpr std::uint64_t kMaxWaitTimeout = 86'400'000; // milliseconds: a day
 
 struct Config {
   int device_count = 2;
-  std::size_t device_memory = std::size_t{16} << 30; // bytes, per device
+  std::size_t device_memory = 0; // bytes, per device
   bool launch_blocking = false;
   bool in_process = true; // else each device has a separate process
   bool peer_access = true;

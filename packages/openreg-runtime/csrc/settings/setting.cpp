@@ -52,7 +52,7 @@ look_up(const char* name, const char* initial, const char* description) {
   return {
       name,
       value ? value : initial,
-      value ? "environment" : "default",
+      value ? "environment" : kFromDefault,
       description,
       0,
       {},

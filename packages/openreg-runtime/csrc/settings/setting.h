@@ -10,6 +10,8 @@
 
 namespace openreg {
 
+constexpr const char* kFromDefault = "default";
+
 struct Setting {
   std::string name;
   std::string value;

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reads the limits of both versions of control groups. A container limits its
+// memory with them.
+#include "settings/machine_memory.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <unistd.h>
+
+namespace openreg {
+namespace {
+
+constexpr std::uint64_t kNoLimit = UINT64_MAX;
+
+/// Returns kNoLimit if the file does not exist or contains no number.
+std::uint64_t limit_in(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::uint64_t limit = 0;
+  return stream >> limit ? limit : kNoLimit;
+}
+
+/// Returns the lowest limit of a group and of the groups that contain it.
+std::uint64_t limit_of(
+    const std::filesystem::path& hierarchy,
+    std::filesystem::path group,
+    const char* file) {
+  std::uint64_t limit = limit_in(hierarchy / file);
+  for (; !group.empty(); group = group.parent_path()) {
+    limit = std::min(limit, limit_in(hierarchy / group / file));
+  }
+  return limit;
+}
+
+std::uint64_t physical_memory() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long size = sysconf(_SC_PAGESIZE);
+  return pages > 0 && size > 0
+      ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size)
+      : kNoLimit;
+}
+
+} // namespace
+
+std::uint64_t machine_memory(const std::filesystem::path& root) {
+  const auto groups = root / "sys/fs/cgroup";
+  std::uint64_t limit = physical_memory();
+  std::ifstream memberships(root / "proc/self/cgroup");
+  // A line is "number:controllers:group". Version 2 has no controllers.
+  for (std::string line; std::getline(memberships, line);) {
+    std::istringstream stream(line);
+    std::string controllers;
+    std::string group;
+    std::getline(stream, controllers, ':'); // the number
+    std::getline(stream, controllers, ':');
+    std::getline(stream, group);
+    const auto relative = std::filesystem::path(group).relative_path();
+    if (controllers.empty()) {
+      limit = std::min(limit, limit_of(groups, relative, "memory.max"));
+    } else if (
+        ("," + controllers + ",").find(",memory,") != std::string::npos) {
+      limit = std::min(
+          limit,
+          limit_of(groups / "memory", relative, "memory.limit_in_bytes"));
+    }
+  }
+  return limit;
+}
+
+} // namespace openreg
