@@ -117,6 +117,21 @@ def test_older_profilers_measure_with_events_and_with_kernels() -> None:
         assert ("mm_kernel" in rows) == kineto
 
 
+def test_the_trace_describes_the_devices_as_torch_cuda_does(tmp_path: Path) -> None:
+    with profile(activities=BOTH) as result:
+        torch.ones(4, device="cuda").sum().item()
+    file = tmp_path / "trace.json"
+    result.export_chrome_trace(str(file))
+    described = json.loads(file.read_text())["deviceProperties"]
+    assert len(described) == torch.cuda.device_count()
+    for device in described:
+        properties = torch.cuda.get_device_properties(device["id"])
+        assert device["name"] == properties.name
+        assert device["totalGlobalMem"] == properties.total_memory
+        capability = (device["computeMajor"], device["computeMinor"])
+        assert capability == torch.cuda.get_device_capability(device["id"])
+
+
 def test_profilers_of_vendors_tools_run_the_program() -> None:
     x = torch.ones(4, device="cuda")
     with torch.cuda.profiler.profile(), torch.autograd.profiler.emit_nvtx():

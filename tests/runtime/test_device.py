@@ -14,10 +14,21 @@ def test_device_has_index_name_and_memory() -> None:
     device = runtime.Device(1)
     assert device.index == 1
     assert device.name == "OpenReg simulated device"
-    assert device.total_memory == 16 * 2**30
+    assert device.capability == (0, 1)
+    assert device.total_memory == runtime.setting("OPENREG_DEVICE_MEMORY").number
     block = runtime.Buffer(4096, device)
     assert device.free_memory == device.total_memory - block.size
     assert repr(device) == "Device(1)"
+
+
+def test_cuda_devices_have_a_name_and_a_capability_of_their_own(run_script) -> None:
+    source = """
+        import openreg_runtime
+        device = openreg_runtime.Device(0)
+        print(device.name, device.capability)
+        """
+    done = run_script(source, OPENREG_DEVICE="cuda")
+    assert done.stdout == "OpenReg simulated device (cuda) (8, 0)\n", done.stderr
 
 
 def test_devices_are_equal_by_index() -> None:

@@ -7,8 +7,6 @@ import os
 
 from openreg_cuda._backend import compiled, openreg
 
-CAPABILITY = (8, 0)  # invented
-
 
 def version() -> str | None:
     """Returns the CUDA version that ``OPENREG_CUDA_VERSION`` sets, or None.
@@ -55,6 +53,12 @@ def _maybe_exchange(device: int) -> int:
     return int(compiled().maybe_exchange_device(device))
 
 
+def _arch_flags() -> str:
+    # torch.cuda calls it before it initializes the devices.
+    properties = openreg().get_device_properties(0)
+    return f"sm_{properties.major}{properties.minor}"
+
+
 def _has_primary_context(device: int) -> bool:
     del device
     return bool(openreg().is_initialized())
@@ -76,6 +80,6 @@ NAMES: dict[str, object] = {
     "_cuda_synchronize": lambda: openreg().synchronize(),
     "_cuda_sleep": lambda cycles: openreg()._sleep(cycles),
     "_cuda_ipc_collect": lambda: openreg().ipc_collect(),
-    "_cuda_getArchFlags": lambda: f"sm_{CAPABILITY[0]}{CAPABILITY[1]}",
+    "_cuda_getArchFlags": _arch_flags,
     "_cuda_getCompiledVersion": _compiled_version,
 }

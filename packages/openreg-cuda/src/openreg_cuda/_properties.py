@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from openreg_cuda._backend import openreg
-from openreg_cuda._devices import CAPABILITY
-
-DEVICE_NAME = "OpenReg simulated device (cuda)"
 
 
 @dataclass(frozen=True)
@@ -48,11 +45,10 @@ class DeviceProperties:
 def properties(device: int) -> DeviceProperties:
     """Returns the properties of the device of an index."""
     simulated = openreg().get_device_properties(device)
-    major, minor = CAPABILITY
     return DeviceProperties(
-        DEVICE_NAME,
-        major,
-        minor,
+        simulated.name,
+        simulated.major,
+        simulated.minor,
         simulated.total_memory,
         simulated.multi_processor_count,
         UUID(int=device),

@@ -6,6 +6,7 @@
 #include "device/runtime.h"
 #include "device/stream_handles.h"
 #include "settings/config.h"
+#include "settings/registered.h"
 
 #include <algorithm>
 #include <cstring>
@@ -23,8 +24,19 @@ namespace {
           " is not an orLimit: expected 0 or 1");
 }
 
-constexpr int kMajor = 0; // of the compute capability that devices report
-constexpr int kMinor = 1;
+/// The name and the compute capability that devices report. Programs for CUDA
+/// choose code paths by the capability.
+struct Model {
+  const char* name;
+  int major;
+  int minor;
+};
+
+Model model() {
+  return registered_settings::is_cuda()
+      ? Model{"OpenReg simulated device (cuda)", 8, 0}
+      : Model{"OpenReg simulated device", 0, 1};
+}
 
 int processor_count() {
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -60,12 +72,12 @@ orError_t orGetDeviceProperties(orDeviceProp* prop, int device) noexcept {
     check_struct_size(prop, "prop");
     check_device(device, config().device_count);
     orDeviceProp value = OPENREG_DEVICE_PROP_INIT;
-    std::strncpy(
-        value.name, "OpenReg simulated device", sizeof(value.name) - 1);
+    const Model reported = model();
+    std::strncpy(value.name, reported.name, sizeof(value.name) - 1);
     value.totalGlobalMem = config().device_memory;
     value.multiProcessorCount = processor_count();
-    value.major = kMajor;
-    value.minor = kMinor;
+    value.major = reported.major;
+    value.minor = reported.minor;
     write_struct(prop, "prop", value);
   });
 }
@@ -80,10 +92,10 @@ orDeviceGetAttribute(int* value, orDeviceAttr attr, int device) noexcept {
         *value = processor_count();
         return;
       case orDevAttrComputeCapabilityMajor:
-        *value = kMajor;
+        *value = model().major;
         return;
       case orDevAttrComputeCapabilityMinor:
-        *value = kMinor;
+        *value = model().minor;
         return;
       case orDevAttrMemoryAlignment:
         *value = static_cast<int>(Heap::kAlignment);

@@ -165,6 +165,13 @@ void init_device(nb::module_& m) {
           },
           "The device's name.")
       .def_prop_ro(
+          "capability",
+          [](const Device& self) {
+            const orDeviceProp prop = properties(self.index);
+            return std::make_tuple(prop.major, prop.minor);
+          },
+          "The device's compute capability, as (major, minor).")
+      .def_prop_ro(
           "total_memory",
           [](const Device& self) {
             return properties(self.index).totalGlobalMem;

@@ -16,6 +16,9 @@
 namespace openreg::registered_settings {
 namespace {
 
+constexpr const char* kDevice = "OPENREG_DEVICE";
+constexpr const char* kCuda = "cuda";
+
 struct Entry {
   Setting setting;
   std::string initial;
@@ -56,13 +59,13 @@ struct Registry {
     // Defined here because openreg-aten reads it while it is loaded.
     constexpr const char* kOwnName = "openreg";
     Setting device = look_up(
-        "OPENREG_DEVICE",
+        kDevice,
         kOwnName,
         "the device type in PyTorch: openreg, or cuda (with openreg-cuda)");
     read(
         entries.emplace_back(Entry{std::move(device), kOwnName, {}, {}}),
         [&](const Setting& setting) {
-          if (setting.value != kOwnName && setting.value != "cuda") {
+          if (setting.value != kOwnName && setting.value != kCuda) {
             reject(setting, "openreg or cuda");
           }
         });
@@ -125,6 +128,10 @@ const Setting* find(std::string_view name) {
   const std::lock_guard lock(all.mutex);
   const Entry* entry = all.find(name);
   return entry == nullptr ? nullptr : &entry->checked();
+}
+
+bool is_cuda() {
+  return find(kDevice)->value == kCuda;
 }
 
 std::vector<const Setting*> all() {

@@ -24,6 +24,9 @@ void add(
 /// The setting of that name, or null. Throws Failure if its value is invalid.
 const Setting* find(std::string_view name);
 
+/// Whether OPENREG_DEVICE is cuda. Throws Failure if its value is invalid.
+bool is_cuda();
+
 /// All settings in registration order. The pointers stay valid. Throws Failure
 /// if a value is invalid.
 std::vector<const Setting*> all();

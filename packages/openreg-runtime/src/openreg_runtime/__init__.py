@@ -52,6 +52,7 @@ __all__ = [
     "current_device",
     "device_count",
     "failures",
+    "is_cuda",
     "pinned",
     "register_setting",
     "resource_usage",
@@ -61,6 +62,15 @@ __all__ = [
     "synchronize",
     "version",
 ]
+
+
+def is_cuda() -> bool:
+    """Returns whether ``OPENREG_DEVICE`` makes the devices CUDA devices of PyTorch.
+
+    Raises:
+        OpenRegError: If its value is invalid.
+    """
+    return setting("OPENREG_DEVICE").value == "cuda"
 
 
 def _enable_faulthandler() -> None:

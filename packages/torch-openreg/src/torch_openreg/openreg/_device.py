@@ -145,7 +145,7 @@ def get_device_properties(device: Device = None) -> DeviceProperties:
         RuntimeError: If the device does not exist.
     """
     simulated = openreg_runtime.Device(valid_device_index(device))
-    major, minor, _ = openreg_runtime.version()
+    major, minor = simulated.capability
     return DeviceProperties(
         name=simulated.name,
         major=major,
