@@ -180,6 +180,9 @@ def test_device_is_one_of_two_names(run_script) -> None:
     assert run_script(source).stdout == "openreg\n"
     done = run_script(source, OPENREG_DEVICE="cuda", OPENREG_DEVICE_COUNT="x")
     assert done.stdout == "cuda\n"
+    source = source.replace('setting("OPENREG_DEVICE").value', "is_cuda()")
+    assert run_script(source).stdout == "False\n"
+    assert run_script(source, OPENREG_DEVICE="cuda").stdout == "True\n"
     wrong = run_script(source, OPENREG_DEVICE="xpu").stdout
     assert "OPENREG_DEVICE='xpu' is not valid: expected openreg or cuda" in wrong
 

@@ -30,7 +30,7 @@ def _is_enabled() -> bool:
     runtime = sys.modules.get("openreg_runtime")
     return runtime is None or (
         "autocast" not in runtime.setting("OPENREG_DISABLE").names
-        and runtime.setting("OPENREG_DEVICE").value != "cuda"
+        and not runtime.is_cuda()
     )
 
 

@@ -12,7 +12,8 @@ import types
 import torch
 from torch.utils.backend_registration import rename_privateuse1_backend
 
-from openreg_aten import _C, _autocast, _device_type, _versions
+import openreg_runtime
+from openreg_aten import _C, _autocast, _versions
 
 _DEFAULT_NAME = "privateuseone"
 
@@ -23,7 +24,7 @@ def register() -> None:
     CUDA devices have a module, ``torch.cuda``. openreg-cuda makes it complete. Without
     it, the minimal functions replace functions that need a build for CUDA.
     """
-    if _device_type.is_cuda():
+    if openreg_runtime.is_cuda():
         if not hasattr(torch._C, "_cuda_init"):
             _fill(torch.cuda)
         return

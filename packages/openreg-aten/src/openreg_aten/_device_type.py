@@ -1,18 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads ``OPENREG_DEVICE``, which chooses PyTorch's slot for the device."""
+"""Loads the library early if ``OPENREG_DEVICE`` chooses PyTorch's slot for CUDA."""
 
 from __future__ import annotations
 
 import openreg_runtime
-
-
-def is_cuda() -> bool:
-    """Returns whether the devices take the place of CUDA devices.
-
-    Raises:
-        OpenRegError: If the value of ``OPENREG_DEVICE`` is invalid.
-    """
-    return openreg_runtime.setting("OPENREG_DEVICE").value == "cuda"
 
 
 def load() -> None:
@@ -23,7 +14,7 @@ def load() -> None:
         RuntimeError: If it is ``cuda``, and torch has kernels for CUDA or is already
             imported, or the machine has a GPU.
     """
-    if is_cuda():
+    if openreg_runtime.is_cuda():
         import _openreg_early
 
         _openreg_early.load()

@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-from openreg_aten import _device_type
+import openreg_runtime
 
 
 def check() -> None:
@@ -19,7 +19,7 @@ def check() -> None:
     Raises:
         RuntimeError: If another backend has registered operators.
     """
-    if "openreg_aten._C" in sys.modules or _device_type.is_cuda():
+    if "openreg_aten._C" in sys.modules or openreg_runtime.is_cuda():
         return  # a torch with CUDA devices was rejected before it was loaded
     if torch._C._dispatch_has_kernel_for_dispatch_key(
         "aten::empty.memory_format", "PrivateUse1"

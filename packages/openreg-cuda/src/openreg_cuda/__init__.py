@@ -44,6 +44,7 @@ def _autoload() -> None:
 
 
 def _is_wanted() -> bool:
+    # As the .pth file: no package is loaded for programs that do not want CUDA.
     is_cuda = os.environ.get("OPENREG_DEVICE") == "cuda"
     return is_cuda and _loading.is_autoload_enabled()
 

@@ -112,7 +112,7 @@ def is_autoload_enabled() -> bool:
 
 def _check_settings() -> None:
     runtime = sys.modules.get("openreg_runtime")
-    if runtime is not None and runtime.setting("OPENREG_DEVICE").value != "cuda":
+    if runtime is not None and not runtime.is_cuda():
         raise ImportError(
             "openreg_runtime was imported first, and has read its settings: set "
             "OPENREG_DEVICE=cuda in the environment, or call enable() before",

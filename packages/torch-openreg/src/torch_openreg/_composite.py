@@ -10,13 +10,13 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from torch_openreg import _settings
+import openreg_runtime
 
 # Keys with which an operator's own kernel takes precedence over its parts.
 _OWN_KERNELS = [
     f"{kind}{backend}"
     for kind in ("", "Sparse", "SparseCsr", "NestedTensor", "Quantized")
-    for backend in ("CPU", "CUDA" if _settings.is_cuda() else "PrivateUse1")
+    for backend in ("CPU", "CUDA" if openreg_runtime.is_cuda() else "PrivateUse1")
 ]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+import openreg_runtime
 from torch_openreg import _settings
 
 
@@ -160,7 +161,7 @@ _PLANNED: tuple[tuple[str, str, str], ...] = ()
 
 def is_enabled(name: str) -> bool:
     """Returns whether the mechanism of this name is on."""
-    if name in _OFF_AS_CUDA and _settings.is_cuda():
+    if name in _OFF_AS_CUDA and openreg_runtime.is_cuda():
         return False
     return not _settings.is_disabled(name)
 

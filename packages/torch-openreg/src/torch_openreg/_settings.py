@@ -32,15 +32,6 @@ def is_disabled(mechanism: str) -> bool:
     return mechanism in openreg_runtime.setting("OPENREG_DISABLE").names
 
 
-def is_cuda() -> bool:
-    """Returns whether ``OPENREG_DEVICE`` makes the devices CUDA devices.
-
-    Raises:
-        OpenRegError: If its value is invalid.
-    """
-    return openreg_runtime.setting("OPENREG_DEVICE").value == "cuda"
-
-
 def is_sanitized() -> bool:
     """Returns whether ``OPENREG_SANITIZER`` enables the sanitizer.
 
