@@ -51,6 +51,23 @@ def test_graphs_share_a_pool() -> None:
     assert z.unique().tolist() == [4]
 
 
+def test_a_capture_may_set_the_same_seed() -> None:
+    torch.cuda.manual_seed(3)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        torch.manual_seed(3)
+        y = torch.rand(4, device="cuda")
+        with pytest.raises(
+            RuntimeError, match="CUDAGeneratorImpl::set_current_seed can be called"
+        ):
+            torch.cuda.manual_seed(4)
+    graph.replay()
+    first = y.tolist()
+    torch.cuda.manual_seed(3)
+    assert torch.rand(4, device="cuda").tolist() == first
+    graph.reset()
+
+
 def test_a_graph_is_instantiated_later() -> None:
     x = torch.ones(2, device="cuda")
     graph = torch.cuda.CUDAGraph(keep_graph=True)

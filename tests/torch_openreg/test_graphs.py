@@ -247,7 +247,7 @@ def test_generator_of_the_program_advances_at_each_replay(side: torch.Stream) ->
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: torch.manual_seed(1),
+        lambda: torch.openreg.seed(),
         lambda: torch.openreg.get_rng_state(),
         lambda: torch.openreg.set_rng_state(torch.zeros(16, dtype=torch.uint8)),
     ],
@@ -262,6 +262,31 @@ def test_state_of_a_generator_is_refused_in_a_capture(
         with pytest.raises(RuntimeError, match="during graph capture"):
             call()
         graph.capture_end()
+
+
+def test_a_capture_may_set_the_seed_that_the_generator_has(side: torch.Stream) -> None:
+    torch.openreg.manual_seed(5)
+    expected = torch.rand(8, device="openreg").cpu()
+
+    def step() -> Tensor:
+        torch.openreg.manual_seed(5)
+        return torch.rand(8, device="openreg")
+
+    torch.openreg.manual_seed(5)
+    graph = torch.accelerator.Graph()
+    with side:
+        graph.capture_begin()
+        numbers = step()
+        with pytest.raises(
+            RuntimeError, match="only if new seed is the same"
+        ) as caught:
+            torch.openreg.manual_seed(6)
+        graph.capture_end()
+    assert "but 6 is not 5" in str(caught.value)
+    graph.replay()
+    assert torch.equal(numbers.cpu(), expected)
+    graph.replay()  # from the position that the first replay left
+    assert not torch.equal(numbers.cpu(), expected)
 
 
 REFUSED: dict[str, tuple[Callable[[Tensor], object], str]] = {

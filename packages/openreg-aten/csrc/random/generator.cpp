@@ -84,13 +84,25 @@ class GeneratorImpl final : public c10::GeneratorImpl {
   }
 
   void set_current_seed(uint64_t seed) override {
-    check_not_captured("set_current_seed");
+    // As on CUDA, so that a function that seeds the generator can be captured.
+    if (is_captured(device_.index())) {
+      TORCH_CHECK(
+          seed == current_seed(),
+          kErrorName,
+          "GeneratorImpl::set_current_seed can be called during stream capture "
+          "only if new seed is the same as the original seed, but ",
+          seed,
+          " is not ",
+          current_seed());
+      return;
+    }
     state()->set_seed(seed);
   }
   uint64_t current_seed() const override {
     return state()->snapshot().cpu.current_seed();
   }
   uint64_t seed() override {
+    check_not_captured("seed");
     const uint64_t seed = c10::detail::getNonDeterministicRandom();
     set_current_seed(seed);
     return seed;
