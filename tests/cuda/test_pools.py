@@ -279,3 +279,15 @@ def test_the_statistics_of_a_restored_pool_add_up() -> None:
         if name.endswith(".current"):
             assert after[name] == value, name
     del result
+
+
+def test_an_unknown_pool_has_no_state() -> None:
+    unknown = (0, 123456)
+    with pytest.raises(RuntimeError, match=r"Could not find pool of id \(0, 123456\)"):
+        torch._C._cuda_getCheckpointState(0, unknown)
+    with pytest.raises(RuntimeError, match="Could not find pool of id"):
+        torch._C._cuda_checkPoolLiveAllocations(0, unknown, set())
+    pool = torch.cuda.MemPool()
+    torch._C._cuda_getCheckpointState(0, pool.id)
+    with pytest.raises(RuntimeError, match="on device 1"):
+        torch._C._cuda_getCheckpointState(1, pool.id)

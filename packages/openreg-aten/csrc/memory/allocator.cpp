@@ -545,7 +545,16 @@ void end_allocate_to_pool(
 PoolState pool_state(c10::DeviceIndex device, const c10::MempoolId_t& pool) {
   DeviceMemory& memory = memory_of(device);
   const std::lock_guard lock(memory.mutex);
-  return memory.pool.state_of(pool);
+  PoolState state = memory.pool.state_of(pool);
+  TORCH_CHECK(
+      !state.segments.empty() || memory.pool.uses(pool) > 0,
+      "Could not find pool of id (",
+      pool.first,
+      ", ",
+      pool.second,
+      ") on device ",
+      static_cast<int>(device));
+  return state;
 }
 
 RestoredPool restore_pool(c10::DeviceIndex device, const PoolState& state) {
