@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import threading
 from pathlib import Path
 
 import pytest
@@ -175,3 +176,22 @@ def test_codes_of_errors_have_texts() -> None:
         torch.cuda.check_error(2)
     with pytest.raises(torch.cuda.CudaError, match=r"unrecognized error code \(1234\)"):
         torch.cuda.check_error(1234)
+
+
+def test_the_history_has_the_ranges_of_all_threads() -> None:
+    def work() -> None:
+        with torch.profiler.record_function("step"):
+            torch.ones(2, device="cuda")
+
+    torch.cuda.memory._record_memory_history(global_record_annotations=True)
+    try:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        ranges = torch.cuda.memory._snapshot()["external_annotations"]
+    finally:
+        torch.cuda.memory._record_memory_history(enabled=None)
+    assert [(each["name"], each["stage"]) for each in ranges] == [
+        ("step", "START"),
+        ("step", "END"),
+    ]

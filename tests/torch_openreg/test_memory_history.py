@@ -9,6 +9,7 @@ import json
 import pickle
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -308,3 +309,56 @@ def test_text_tools_of_pytorch_read_the_snapshot(tmp_path: Path) -> None:
     assert "segments: " in _memory_viz.segsum(snapshot)
     assert "free_requested" not in _memory_viz.trace(snapshot)
     assert _memory_viz.trace(snapshot).startswith("Device 0")
+
+
+def annotated(snapshot: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(each["name"], each["stage"]) for each in snapshot["external_annotations"]]
+
+
+def test_history_has_the_ranges_of_the_thread() -> None:
+    with torch.profiler.record_function("before"):
+        memory._record_memory_history()
+        with torch.profiler.record_function("step"):
+            kept = allocate_here(MIB)
+    snapshot = memory._snapshot()
+    assert annotated(snapshot) == [("step", "START"), ("step", "END")]
+    begin, end = snapshot["external_annotations"]
+    assert begin["device"] == 0
+    (allocated,) = (
+        entry["time_us"]
+        for entry in snapshot["device_traces"][0]
+        if entry["action"] == "alloc"
+    )
+    assert begin["time_us"] <= allocated <= end["time_us"]
+    memory._record_memory_history(enabled=None)
+    with torch.profiler.record_function("after"):
+        pass
+    assert annotated(memory._snapshot()) == []
+    del kept
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_history_has_the_ranges_of_all_threads_on_request(everywhere: bool) -> None:
+    def work() -> None:
+        with torch.profiler.record_function("other"):
+            pass
+
+    memory._record_memory_history(global_record_annotations=everywhere)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    with torch.profiler.record_function("own"):
+        pass
+    ranges = [name for name, stage in annotated(memory._snapshot()) if stage == "END"]
+    assert ranges == (["other", "own"] if everywhere else ["own"])
+
+
+def test_history_keeps_the_latest_ranges() -> None:
+    memory._record_memory_history(max_entries=3)
+    for name in "abc":
+        with torch.profiler.record_function(name):
+            pass
+    latest = [("b", "END"), ("c", "START"), ("c", "END")]
+    assert annotated(memory._snapshot()) == latest
+    memory._record_memory_history(max_entries=3, clear_history=True)
+    assert annotated(memory._snapshot()) == []

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The memory functions of openreg_aten._C: statistics, limits and history.
 #include "base/keys.h"
+#include "bindings/annotations.h"
 #include "bindings/bindings.h"
 #include "memory/allocator.h"
 #include "memory/memory_history.h"
@@ -128,6 +129,15 @@ nb::dict entry_dict(const TraceEntry& entry, const Stacks& stacks) {
   return result;
 }
 
+nb::dict annotation_dict(const Annotation& annotation) {
+  nb::dict result;
+  result["name"] = nb::str(annotation.name.c_str());
+  result["stage"] = annotation.is_begin ? "START" : "END";
+  result["device"] = static_cast<int>(annotation.device);
+  result["time_us"] = annotation.time;
+  return result;
+}
+
 /// Returns the parts of PYTORCH_ALLOC_CONF that apply to openreg devices.
 nb::dict settings_dict() {
   using Config = c10::CachingAllocator::AcceleratorAllocatorConfig;
@@ -179,7 +189,11 @@ nb::dict snapshot_dict() {
   result["segments"] = segments;
   result["device_traces"] = traces;
   result["allocator_settings"] = settings_dict();
-  result["external_annotations"] = nb::list();
+  nb::list external;
+  for (const Annotation& annotation : annotations()) {
+    external.append(annotation_dict(annotation));
+  }
+  result["external_annotations"] = external;
   return result;
 }
 
@@ -248,7 +262,8 @@ void record_history(
     bool cpp_stacks,
     size_t max_entries,
     bool clear,
-    const std::vector<std::string>& skipped) {
+    const std::vector<std::string>& skipped,
+    bool annotates_all_threads) {
   std::optional<HistorySettings> settings;
   if (enabled) {
     settings.emplace();
@@ -262,6 +277,15 @@ void record_history(
     }
   }
   record_memory_history(settings, clear);
+  if (!enabled) {
+    stop_annotations();
+  }
+  if (!enabled || clear) {
+    clear_annotations();
+  }
+  if (enabled) {
+    record_annotations(annotates_all_threads, max_entries);
+  }
 }
 
 } // namespace
@@ -295,7 +319,8 @@ void define_memory(nb::module_& m) {
          bool cpp_stacks,
          size_t max_entries,
          bool clear,
-         const std::vector<std::string>& skipped) {
+         const std::vector<std::string>& skipped,
+         bool annotates_all_threads) {
         translated([&] {
           record_history(
               enabled,
@@ -304,7 +329,8 @@ void define_memory(nb::module_& m) {
               cpp_stacks,
               max_entries,
               clear,
-              skipped);
+              skipped,
+              annotates_all_threads);
         });
       },
       nb::arg("enabled"),
@@ -313,7 +339,8 @@ void define_memory(nb::module_& m) {
       nb::arg("cpp_stacks"),
       nb::arg("max_entries"),
       nb::arg("clear"),
-      nb::arg("skipped"));
+      nb::arg("skipped"),
+      nb::arg("annotates_all_threads"));
   m.def(
       "memory_block",
       [](uintptr_t address) {

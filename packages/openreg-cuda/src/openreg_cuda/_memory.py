@@ -72,7 +72,7 @@ def _record_history(
     record_cuda: bool = True,
 ) -> None:
     global _recording
-    del compile_context, global_record_annotations, record_pinned_host_memory
+    del compile_context, record_pinned_host_memory
     if not record_cuda:
         return
     openreg().memory._record_memory_history(
@@ -82,6 +82,7 @@ def _record_history(
         max_entries,
         clear_history=clear_history,
         skip_actions=skip_actions,
+        global_record_annotations=global_record_annotations,
     )
     _recording = enabled is not None
 

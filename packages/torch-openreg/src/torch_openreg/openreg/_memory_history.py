@@ -43,6 +43,7 @@ def _record_memory_history(
     device: Device = None,
     clear_history: bool = False,
     skip_actions: list[str] | None = None,
+    global_record_annotations: bool = False,
 ) -> None:
     """Records allocations on all devices from now on.
 
@@ -63,6 +64,9 @@ def _record_memory_history(
         skip_actions: Actions that are not recorded, from ``"alloc"``,
             ``"free_requested"``, ``"free_completed"``, ``"segment_alloc"``,
             ``"segment_free"``, ``"oom"`` and ``"snapshot"``.
+        global_record_annotations: Whether the ranges of
+            ``torch.profiler.record_function`` are recorded in all threads, or only in
+            the threads that call this function.
 
     Raises:
         ValueError: If an argument has another value.
@@ -91,6 +95,7 @@ def _record_memory_history(
         max_entries,
         clear_history,
         skipped,
+        global_record_annotations,
     )
 
 
@@ -105,7 +110,8 @@ def _snapshot(device: Device = None) -> dict[str, Any]:
     Returns:
         ``segments``, a list of reserved segments with their blocks and frames,
         ``device_traces``, a list of recorded actions for each device,
-        ``allocator_settings`` and ``external_annotations``.
+        ``allocator_settings``, and ``external_annotations``, the begins and ends of
+        ranges.
 
     Raises:
         RuntimeError: If the device does not exist.
