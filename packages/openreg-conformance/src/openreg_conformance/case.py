@@ -103,6 +103,14 @@ def _check_needs(device: str, needs: tuple[str, ...]) -> None:
         raise SkippedError("the CPU is not an accelerator")
     if "two devices" in needs and device_count(device) < 2:
         raise SkippedError("fewer than two devices")
+    if "PrivateUse1" in needs and not _is_privateuse1(device):
+        raise SkippedError("PyTorch needs it only of devices of PrivateUse1")
+
+
+def _is_privateuse1(device: str) -> bool:
+    import torch
+
+    return torch.device(device).type == torch._C._get_privateuse1_backend_name()
 
 
 class Suite:
@@ -132,7 +140,8 @@ class Suite:
 
         Args:
             mechanism: A key of ``MECHANISMS``.
-            needs: ``"accelerator"``, ``"two devices"``: else the case is skipped.
+            needs: ``"accelerator"``, ``"two devices"``, ``"PrivateUse1"``: else the
+                case is skipped.
             level: The first level that has the case.
             subject: The part at fault if it fails, more specific than the mechanism.
             users: The share of programs that need it, by default the mechanism's.

@@ -101,7 +101,7 @@ def gradients_are_scaled(device):
     assert scaler.get_scale() == 4.0
 
 
-@case("autocast", "accelerator", subject="supported dtypes", users=0.4)
+@case("autocast", "PrivateUse1", subject="supported dtypes", users=0.4)
 def module_lists_dtypes_of_autocast(device):
     """The module's get_amp_supported_dtype lists the dtypes of autocast."""
     listed = torch.get_device_module(device).get_amp_supported_dtype()

@@ -302,7 +302,7 @@ def attributes_of_devices_agree(device):
     return [
         x.is_cpu == (device == "cpu"),
         x.is_meta,
-        x.is_cuda,
+        x.is_cuda == (x.device.type == "cuda"),
         x.is_sparse,
         x.is_pinned(),
         x.is_contiguous(),
