@@ -4,7 +4,7 @@
 
 import openreg_runtime
 
-for setting in openreg_runtime.settings()[:12]:  # other packages add more
+for setting in openreg_runtime.settings()[:13]:  # other packages add more
     print(setting.name, setting.value, setting.source)
 # prints: OPENREG_DEVICE_COUNT 4 environment
 # prints: OPENREG_DEVICE_MEMORY 1GiB environment
@@ -14,6 +14,7 @@ for setting in openreg_runtime.settings()[:12]:  # other packages add more
 # prints: OPENREG_DEVICE_LOG none default
 # prints: OPENREG_PEER_ACCESS 1 default
 # prints: OPENREG_MEMORY_CHECK 0 default
+# prints: OPENREG_UNINITIALIZED none default
 # prints: OPENREG_ALLOW_COPIES 0 default
 # prints: OPENREG_WAIT_TIMEOUT 0 default
 # prints: OPENREG_FAILURES none default

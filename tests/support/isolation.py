@@ -37,6 +37,7 @@ DIFFERENCES = {
     "pace": "Bursts of small operators are always enqueued, without a trial",
     "random numbers": "A random number generator has a twin on the device",
     "shared memory": "Memory is not shared with other processes",
+    "uninitialized": "as is `OPENREG_UNINITIALIZED=nan`",
     "sparse gradients": "A sparse gradient has values that are contiguous",
 }
 

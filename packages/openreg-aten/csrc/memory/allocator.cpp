@@ -17,6 +17,7 @@
 #include "stream/pace.h"
 #include "stream/stream.h"
 #include "stream/stream_event.h"
+#include "stream/unwritten.h"
 
 #include <c10/core/AllocatorConfig.h>
 
@@ -53,6 +54,8 @@ struct DeviceMemory {
 std::atomic<int> g_routes{0};            // of all devices
 std::atomic<bool> g_caching{true};       // whether new blocks are cached
 std::atomic<bool> g_had_uncached{false}; // whether there may be others
+// Whether memory is filled; set before the first block is allocated.
+bool g_fills_unwritten = false;
 
 struct Observers {
   std::mutex mutex;
@@ -67,6 +70,7 @@ Observers& observers() {
 std::vector<std::unique_ptr<DeviceMemory>>& memories() {
   static auto* value = [] {
     read_allocator_settings();
+    g_fills_unwritten = fills_unwritten();
     auto* made = new std::vector<std::unique_ptr<DeviceMemory>>;
     for (c10::DeviceIndex index = 0; index < device_count(); ++index) {
       made->push_back(std::make_unique<DeviceMemory>(index));
@@ -354,6 +358,16 @@ pool_for(DeviceMemory& memory, orStream_t stream, BlockPool::User user) {
   return captured;
 }
 
+/// Fills a block that work on the stream will use.
+void fill_new(const BlockPool::Request& request, void* pointer, size_t size) {
+  const orError_t error =
+      enqueue_unwritten(request.stream, request.pool, pointer, size);
+  if (error != orSuccess) {
+    free_block(pointer);
+    OPENREG_CHECK(error);
+  }
+}
+
 void* allocate_uncached(
     c10::DeviceIndex device,
     const BlockPool::Request& request) {
@@ -370,6 +384,10 @@ void* allocate_uncached(
   OPENREG_CHECK(error);
   memory.uncached.insert(pointer);
   g_had_uncached = true;
+  lock.unlock();
+  if (C10_UNLIKELY(g_fills_unwritten)) {
+    fill_new(request, pointer, request.size);
+  }
   return pointer;
 }
 
@@ -387,6 +405,25 @@ bool free_uncached(DeviceMemory& memory, void* pointer) {
     warn_runtime_error(error);
   }
   return true;
+}
+
+/// Fills a block that is about to be freed. A block that other streams use is
+/// filled when it is allocated again, and so is a block that a kernel frees. A
+/// failed device fills nothing.
+void fill_freed(DeviceMemory& memory, void* pointer) noexcept {
+  std::unique_lock lock(memory.mutex);
+  const auto block = memory.pool.find(pointer);
+  const c10::MempoolId_t pool = memory.pool.pool_of(pointer);
+  lock.unlock();
+  if (!block || !block->used_by.empty()) {
+    return;
+  }
+  const auto stream = static_cast<orStream_t>(block->stream);
+  int here = 0;
+  if (orStreamRunsHere(stream, &here) != orSuccess || here != 0 ||
+      enqueue_unwritten(stream, pool, pointer, block->size) != orSuccess) {
+    static_cast<void>(orGetLastError());
+  }
 }
 
 void* allocate(c10::DeviceIndex device, size_t size, BlockPool::User user) {
@@ -426,6 +463,9 @@ void* allocate(c10::DeviceIndex device, size_t size, BlockPool::User user) {
   trace_memory(
       &c10::impl::PyInterpreterVTable::trace_gpu_memory_allocation,
       allocation.pointer);
+  if (C10_UNLIKELY(g_fills_unwritten) && user == BlockPool::User::kWork) {
+    fill_new(request, allocation.pointer, allocation.size);
+  }
   return allocation.pointer;
 }
 
@@ -588,6 +628,9 @@ void free_block(void* pointer) noexcept {
   if (C10_UNLIKELY(g_had_uncached.load(std::memory_order_relaxed)) &&
       free_uncached(memory, pointer)) {
     return;
+  }
+  if (C10_UNLIKELY(g_fills_unwritten)) {
+    fill_freed(memory, pointer);
   }
   const StackContext context = gather_context(RecordContext::ALL);
   const std::lock_guard lock(memory.mutex);

@@ -9,6 +9,7 @@
 #include "device/error.h"
 #include "stream/stream.h"
 #include "stream/stream_event.h"
+#include "stream/unwritten.h"
 
 #include <ATen/core/CachingHostAllocator.h>
 
@@ -53,6 +54,9 @@ class Cache final : public Base {
     }
     const auto allocated = Base::allocate(size);
     if (allocated.first != nullptr) {
+      if (C10_UNLIKELY(fills_unwritten())) {
+        write_unwritten(allocated.first, size);
+      }
       const std::lock_guard lock(mutex_);
       blocks_.insert_or_assign(allocated.first, allocated.second);
     }

@@ -120,6 +120,18 @@ constexpr Variable kVariables[] = {
          reject(setting, "0 with OPENREG_ISOLATION=process");
        }
      }},
+    {"OPENREG_UNINITIALIZED",
+     "none",
+     "nan fills allocated and freed memory with NaN and indices out of range; "
+     "none leaves the bytes of before",
+     [](Config& config, Setting& setting) {
+       if (setting.value != "none" && setting.value != "nan") {
+         reject(setting, "none or nan");
+       }
+       if (setting.value != "none" && !config.in_process) {
+         reject(setting, "none with OPENREG_ISOLATION=process");
+       }
+     }},
     {"OPENREG_ALLOW_COPIES",
      "0",
      "1 allows several copies of the library in one process",
