@@ -23,7 +23,14 @@ openreg_runtime.register_setting(
     "OPENREG_SANITIZER",
     "0",
     "switch",
-    "1 finds accesses without an order, from the import of torch on",
+    "1 finds accesses without an order, and reads of unwritten memory, from the import "
+    "of torch on",
+)
+openreg_runtime.register_setting(
+    "OPENREG_SANITIZER_UNWRITTEN",
+    "1",
+    "switch",
+    "0 makes the sanitizer ignore reads of unwritten memory",
 )
 
 
@@ -39,3 +46,12 @@ def is_sanitized() -> bool:
         OpenRegError: If its value is invalid.
     """
     return openreg_runtime.setting("OPENREG_SANITIZER").number == 1
+
+
+def looks_for_unwritten() -> bool:
+    """Returns whether the sanitizer reports reads of unwritten memory.
+
+    Raises:
+        OpenRegError: If ``OPENREG_SANITIZER_UNWRITTEN`` has an invalid value.
+    """
+    return openreg_runtime.setting("OPENREG_SANITIZER_UNWRITTEN").number == 1

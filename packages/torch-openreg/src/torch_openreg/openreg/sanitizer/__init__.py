@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds unordered accesses to the same memory by several streams or by the host.
+"""Finds unordered accesses to memory, and reads of memory that was never written.
 
 Like ``torch.cuda._sanitizer``, but it also finds memory that is reused while another
-stream still uses it, because ``record_stream`` is missing, and pinned memory that the
-host uses before a copy is completed. It analyses the order of the program, not the time
-at which work runs, so its results are reproducible.
+stream still uses it, because ``record_stream`` is missing, pinned memory that the host
+uses before a copy is completed, and the first operator that reads the result of
+``torch.empty`` before an operator has written it. It analyses the order of the program,
+not the time at which work runs, so its results are reproducible.
 
 ``OPENREG_SANITIZER=1`` enables it when torch is imported.
 """
@@ -16,10 +17,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-from ._errors import Access, UnsynchronizedAccessError, UseAfterFreeError
+from ._errors import (
+    Access,
+    UninitializedReadError,
+    UnsynchronizedAccessError,
+    UseAfterFreeError,
+)
 
 __all__ = [
     "Access",
+    "UninitializedReadError",
     "UnsynchronizedAccessError",
     "UseAfterFreeError",
     "disable",
@@ -36,7 +43,8 @@ def enable() -> None:
     of both, and all events and waits. Enable it at the beginning of the program,
     because it does not see earlier work. A second call does nothing.
 
-    An unordered access of an operator raises :class:`UnsynchronizedAccessError`, in
+    An unordered access of an operator raises :class:`UnsynchronizedAccessError`, and a
+    read of memory that no operator has written :class:`UninitializedReadError`, in
     backward passes through ``backward()``.
 
     Raises:

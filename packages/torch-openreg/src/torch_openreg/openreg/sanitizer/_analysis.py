@@ -24,7 +24,12 @@ from torch_openreg._waits import cause_of_wait
 from torch_openreg.openreg._utils import device_type
 from torch_openreg.openreg.streams import default_stream
 
-from ._errors import Access, UnsynchronizedAccessError, UseAfterFreeError
+from ._errors import (
+    Access,
+    UninitializedReadError,
+    UnsynchronizedAccessError,
+    UseAfterFreeError,
+)
 from ._graphs import Capture, is_host
 from ._host_writes import PendingReads
 from ._memory import (
@@ -37,6 +42,7 @@ from ._memory import (
     storage_address,
 )
 from ._order import HOST, Order
+from ._unwritten import Moved, Operand, Read, Unwritten
 
 aten = torch.ops.aten
 
@@ -49,6 +55,8 @@ _EMPTY = {
     aten.new_empty,
     aten.new_empty_strided,
 }
+# Operators that may replace the memory of an argument.
+_RESIZES = {aten.resize_, aten.resize_as_}
 # Operators that only read the sizes of their arguments.
 _LIKE = {
     *_EMPTY,
@@ -73,13 +81,6 @@ _COMPRESSED = {
 }
 
 
-class _Operand(NamedTuple):
-    tensor: torch.Tensor
-    name: str
-    reads: bool
-    writes: bool
-
-
 @dataclass
 class Call:
     """A running operator.
@@ -93,6 +94,8 @@ class Call:
         captures: The captures of captured streams.
         copies: Whether it copies between devices, or a device and the host.
         waits: Whether the host waits for its completion.
+        moved: The unwritten elements of its result, if there are any.
+        resized: The tensor that it resizes, and the bytes of its storage.
     """
 
     operator: torch.FunctionSchema | str
@@ -103,6 +106,8 @@ class Call:
     captures: dict[int, Capture]
     copies: bool
     waits: bool
+    moved: Moved | None = None
+    resized: tuple[torch.Tensor, int, int] | None = None
 
 
 class _Freed(NamedTuple):
@@ -112,9 +117,14 @@ class _Freed(NamedTuple):
 
 
 class Analysis:
-    """The state of all devices. Any thread may call its methods."""
+    """The state of all devices. Any thread may call its methods.
 
-    def __init__(self) -> None:
+    Args:
+        unwritten: Whether it looks for reads of unwritten memory.
+    """
+
+    def __init__(self, *, unwritten: bool) -> None:
+        self._unwritten = Unwritten() if unwritten else None
         self.lock = threading.RLock()
         self.order = Order()
         self._calls = 0
@@ -140,6 +150,8 @@ class Analysis:
             life = _new_life(address, place)
             life.capture = self._capture_of(life.stream)
             self._lives[address] = life
+            if self._unwritten:
+                self._unwritten.drop(address)
 
     def note_free(self, address: int, place: Place | None) -> None:
         """Notes a free, before the allocator processes it."""
@@ -152,6 +164,8 @@ class Analysis:
         while self._freed:
             freed = self._freed.popleft()
             life = self._lives.pop(freed.address, None)
+            if self._unwritten:
+                self._unwritten.drop(freed.address)
             if life is not None:
                 capture = life.capture
                 order = capture.order if capture and capture.underway else self.order
@@ -311,6 +325,10 @@ class Analysis:
             if conflict is not None:
                 raise _error(*conflict)
             for use in uses:
+                if self._unwritten and not is_host(use):
+                    read = self._unwritten.replay(use.region, writes=use.writes)
+                    if read is not None:
+                        raise _replayed_read_error(use, *read)
                 if is_host(use):
                     self._watch_host_memory(use)
                 self._memory_of(use).add(use)
@@ -364,7 +382,81 @@ class Analysis:
             self._join_copies(call)
             if _has_kernel(func):
                 self._use(call, operands, called=False)
+            if self._unwritten is not None:
+                self._note_unwritten(call, func, args, kwargs, operands)
         return call
+
+    def _note_unwritten(
+        self,
+        call: Call,
+        func: torch._ops.OpOverload,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        operands: list[Operand],
+    ) -> None:
+        """Notes the unwritten memory that an operator reads, moves or resizes.
+
+        Raises:
+            UninitializedReadError: If it reads unwritten memory.
+        """
+        assert self._unwritten is not None
+        if func.overloadpacket in _RESIZES:
+            tensor = args[0]
+            size = tensor.untyped_storage().nbytes()
+            call.resized = tensor, storage_address(tensor), size
+        elif (
+            _has_kernel(func)
+            and func.overloadpacket not in _LIKE
+            and self._unwritten.uses(operands)
+        ):
+            found = self._unwritten.call(
+                func, args, kwargs, operands, bool(call.captures)
+            )
+            if isinstance(found, Read):
+                raise self._read_error(call, found)
+            call.moved = found
+
+    def _note_unwritten_results(
+        self, call: Call, func: torch._ops.OpOverload, made: list[Operand]
+    ) -> None:
+        """Notes the unwritten memory of results, or of a tensor that was resized."""
+        assert self._unwritten is not None
+        captured = bool(call.captures)
+        for tensor, *_ in made:
+            if tensor.device.type != device_type():
+                continue
+            if func.overloadpacket in _EMPTY:
+                self._unwritten.add(tensor, call.place, captured=captured)
+            elif call.moved is not None:
+                self._unwritten.write_masked(tensor, *call.moved, captured=captured)
+            else:
+                self._unwritten.drop(storage_address(tensor))
+        if call.resized is not None:
+            tensor, address, size = call.resized
+            if (
+                tensor.device.type == device_type()
+                and tensor.layout == torch.strided
+                and storage_address(tensor) != address
+            ):
+                self._unwritten.grow(tensor, size, call.place, captured=captured)
+
+    def _read_error(self, call: Call, read: Read) -> UninitializedReadError:
+        tensor, name, *_ = read.operand
+        stream = call.streams[tensor.device]
+        access = Access(
+            str(call.operator),
+            False,
+            (name,),
+            _place_words(stream, tensor.device),
+            _line(call.place) or "unknown line",
+        )
+        return UninitializedReadError(
+            access,
+            storage_address(tensor) + int(tensor.storage_offset()) * tensor.itemsize,
+            _line(read.allocated),
+            f"{read.unwritten} of its {tensor.numel()} elements were never written, "
+            f"the first at index {read.first}.",
+        )
 
     def end(self, call: Call, func: torch._ops.OpOverload, result: Any) -> None:
         """Notes the results of an operator.
@@ -374,7 +466,7 @@ class Analysis:
                 use.
         """
         made = [
-            _Operand(tensor, "output", reads=False, writes=_fills(func))
+            Operand(tensor, "output", reads=False, writes=_fills(func))
             for tensor in _strided(result)
             if storage_address(tensor) not in call.storages
         ]
@@ -382,6 +474,8 @@ class Analysis:
         with self.lock:
             self.end_lives()
             self._launch(call, {d for d in devices if d.type == device_type()})
+            if self._unwritten is not None:
+                self._note_unwritten_results(call, func, made)
             try:
                 self._use(call, made, called=True)
             finally:
@@ -421,10 +515,14 @@ class Analysis:
             )
             self._launch(call, {torch.device(device_type(), device)})
             used = [
-                _Operand(tensor, f"argument {i}", reads=not writes, writes=writes)
+                Operand(tensor, f"argument {i}", reads=not writes, writes=writes)
                 for i, (tensor, writes) in enumerate(operands)
             ]
             self._use(call, used, called=False)
+            if self._unwritten:
+                read = self._unwritten.launch(used, bool(call.captures))
+                if read is not None:
+                    raise self._read_error(call, read)
 
     def _launch(self, call: Call, devices: set[torch.device]) -> None:
         for device in devices - call.streams.keys():
@@ -447,7 +545,7 @@ class Analysis:
             if not others:  # else the copy is refused
                 order.wait_for_each_other(streams)
 
-    def _use(self, call: Call, operands: list[_Operand], *, called: bool) -> None:
+    def _use(self, call: Call, operands: list[Operand], *, called: bool) -> None:
         uses: dict[Region, _Planned] = {}
         if self._host_memory:
             self._host_memory.prune(self._is_past)
@@ -564,13 +662,13 @@ def _handle(stream: torch.Stream) -> int:
 
 def _arguments(
     func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Iterator[_Operand]:
+) -> Iterator[Operand]:
     for argument, value in zip_arguments(func._schema, args, kwargs):
         alias = argument.alias_info
         writes = alias is not None and alias.is_write
         reads = alias is None and func.overloadpacket not in _LIKE
         for tensor in _strided(value):
-            yield _Operand(tensor, argument.name, reads, writes)
+            yield Operand(tensor, argument.name, reads, writes)
 
 
 def _target(func: torch._ops.OpOverload, kwargs: dict[str, Any]) -> set[torch.device]:
@@ -694,6 +792,17 @@ def _freed_error(use: Use) -> UseAfterFreeError:
     )
 
 
+def _replayed_read_error(
+    use: Use, size: int, allocated: Place | None
+) -> UninitializedReadError:
+    return UninitializedReadError(
+        _access(use),
+        use.region.start,
+        _line(allocated),
+        f"All {size} bytes were never written.",
+    )
+
+
 def _line(place: Place | None) -> str | None:
     return None if place is None else str(place)
 
@@ -711,8 +820,10 @@ def _access(use: Use) -> Access:
 
 def _words(use: Use) -> str:
     """Describes a use of memory."""
-    if use.device is None:
-        return "the host"
-    if use.stream == _handle(default_stream(use.device)):
-        return f"the default stream of {use.device}"
-    return f"stream {use.stream} of {use.device}"
+    return "the host" if use.device is None else _place_words(use.stream, use.device)
+
+
+def _place_words(stream: int, device: torch.device) -> str:
+    if stream == _handle(default_stream(device)):
+        return f"the default stream of {device}"
+    return f"stream {stream} of {device}"

@@ -85,6 +85,32 @@ class UnsynchronizedAccessError(RuntimeError):
         return [f"allocated at {self.allocated}"] if self.allocated else []
 
 
+class UninitializedReadError(RuntimeError):
+    """An operator reads elements of a tensor that no operator has written.
+
+    Attributes:
+        current: The read. The operator was not called.
+        address: The address of the tensor.
+        allocated: The line that allocated the memory, or the memory that it was copied
+            from, if known.
+    """
+
+    def __init__(
+        self, current: Access, address: int, allocated: str | None, extent: str
+    ) -> None:
+        self.current = current
+        self.address = address
+        self.allocated = allocated
+        lines = [
+            f"read of unwritten memory at address {address:#x}:",
+            str(current),
+            extent,
+            *([f"allocated at {allocated}"] if allocated else []),
+            "Write to all elements first, for example with zero_() or copy_().",
+        ]
+        super().__init__("\n".join(lines))
+
+
 class UseAfterFreeError(UnsynchronizedAccessError):
     """Like the base class, for memory that was freed and reused between the two uses.
 

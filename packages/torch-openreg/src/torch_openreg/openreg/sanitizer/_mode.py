@@ -25,6 +25,7 @@ from torch.utils._python_dispatch import (
 from openreg_aten import _C
 from torch_openreg._composite import decompose
 from torch_openreg._lines import user_place
+from torch_openreg._settings import looks_for_unwritten
 from torch_openreg.openreg import _gpu_trace
 
 from ._analysis import Analysis
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, torch.nn.Buffer})
+
+# Read once, because a forked child may not use the runtime.
+_UNWRITTEN = looks_for_unwritten()
 
 _lock = threading.RLock()
 _analysis: Analysis | None = None
@@ -151,8 +155,12 @@ def _begin() -> None:
     with _lock:
         _users += 1
         if _analysis is None:
-            _analysis = Analysis()
+            _analysis = _new_analysis()
             _watch_new_threads(True)
+
+
+def _new_analysis() -> Analysis:
+    return Analysis(unwritten=_UNWRITTEN)
 
 
 def _drop() -> None:
@@ -383,7 +391,7 @@ def _begin_again() -> None:
         _leave_all()
     _users = max(_thread.blocks, 0) + _enabled
     if _users:
-        _analysis = Analysis()
+        _analysis = _new_analysis()
     else:
         _end()
 
