@@ -163,3 +163,22 @@ def test_a_forked_process_gets_the_error_of_cuda(interpreter: Program) -> None:
     """
     ended = interpreter(source)
     assert ended.stdout.startswith("Cannot re-initialize CUDA in forked subprocess")
+
+
+def test_profile_describes_the_cuda_devices(interpreter: Program) -> None:
+    source = """
+import torch
+device = torch.cuda.get_device_properties(0)
+print(device.name, device.L2_cache_size, torch.cuda.get_device_capability())
+print(torch.cuda.is_bf16_supported(), torch.cuda.is_bf16_supported(False))
+x = torch.ones(2, 2, dtype=torch.bfloat16, device="cuda")
+try:
+    x @ x
+except RuntimeError as error:
+    print(str(error).partition("(")[0])
+"""
+    assert interpreter(source, OPENREG_PROFILE="p100").stdout.splitlines() == [
+        "Tesla P100-PCIE-16GB 4194304 (6, 0)",
+        "True False",
+        "CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasGemmEx",
+    ]

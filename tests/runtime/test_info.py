@@ -124,6 +124,7 @@ def test_settings_name_value_source_and_meaning() -> None:
         "OPENREG_FAILURES",
         "OPENREG_DISABLE",
         "OPENREG_DEVICE",
+        "OPENREG_PROFILE",
     }
     for setting in settings.values():
         expected = "environment" if setting.name in os.environ else "default"

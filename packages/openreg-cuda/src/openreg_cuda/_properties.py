@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from openreg_cuda._backend import openreg
@@ -14,7 +14,8 @@ class DeviceProperties:
     """The properties of a device.
 
     The memory belongs to the simulation, and the processors are the CPU cores of the
-    machine. The other numbers are constants.
+    machine. The other numbers are constants. With ``OPENREG_PROFILE``, the name, the
+    capability, the processors and the cache are the ones of the GPU.
     """
 
     name: str
@@ -44,8 +45,11 @@ class DeviceProperties:
 
 def properties(device: int) -> DeviceProperties:
     """Returns the properties of the device of an index."""
+    from torch_openreg._profiles import profile
+
     simulated = openreg().get_device_properties(device)
-    return DeviceProperties(
+    chosen = profile()
+    described = DeviceProperties(
         simulated.name,
         simulated.major,
         simulated.minor,
@@ -54,6 +58,9 @@ def properties(device: int) -> DeviceProperties:
         UUID(int=device),
         device,
     )
+    if chosen is None:
+        return described
+    return replace(described, L2_cache_size=chosen.l2_cache_size)
 
 
 NAMES: dict[str, object] = {"_CudaDeviceProperties": DeviceProperties}

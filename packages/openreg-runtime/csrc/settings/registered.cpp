@@ -69,6 +69,14 @@ struct Registry {
             reject(setting, "openreg or cuda");
           }
         });
+
+    // Defined here because torch-openreg reads it before the devices exist.
+    Setting profile = look_up(
+        "OPENREG_PROFILE",
+        kNone,
+        "the GPU as which the devices describe themselves: none, the name of a "
+        "profile, or a device file");
+    entries.push_back({std::move(profile), kNone, {}, {}});
   }
 
   const Entry* find(std::string_view name) const {

@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 import torch
 from torch.utils import backend_registration
 
-from torch_openreg import __version__, _settings
+import openreg_runtime
+from torch_openreg import __version__, _profiles, _settings
 from torch_openreg._mechanisms import is_enabled
 
 _NAME = "openreg"
@@ -27,12 +28,14 @@ def register() -> None:
         ImportError: If ``openreg-aten`` is not installed.
         RuntimeError: If another backend uses the PrivateUse1 device, or
             ``OPENREG_SANITIZER`` has an invalid value.
+        ValueError: If ``OPENREG_PROFILE`` has an invalid value.
     """
     global _registered
     if _registered:
         return
     # First, because it can fail: then torch is unchanged.
     sanitized = _settings.is_sanitized()
+    _profiles.apply()
     _load_backend()
     if is_enabled("rename"):
         backend_registration.rename_privateuse1_backend(_NAME)
@@ -56,8 +59,18 @@ def register() -> None:
         _register_graphsafe_generators()
     _register_compilers()
     _registered = True
+    profile = _profiles.profile()
+    if profile is not None:
+        from torch_openreg import _refusals
+
+        _refusals.register(profile, _dispatch_key())
     if sanitized:
         _enable_sanitizer()
+
+
+def _dispatch_key() -> str:
+    """Returns the key of the kernels of the device."""
+    return "CUDA" if openreg_runtime.is_cuda() else "PrivateUse1"
 
 
 def _enable_sanitizer() -> None:

@@ -55,3 +55,8 @@ def looks_for_unwritten() -> bool:
         OpenRegError: If ``OPENREG_SANITIZER_UNWRITTEN`` has an invalid value.
     """
     return openreg_runtime.setting("OPENREG_SANITIZER_UNWRITTEN").number == 1
+
+
+def profile_name() -> str:
+    """Returns ``OPENREG_PROFILE``: ``none``, a name, or a file."""
+    return openreg_runtime.setting("OPENREG_PROFILE").value

@@ -11,6 +11,7 @@ import torch
 
 import openreg_runtime
 from openreg_aten import _C
+from torch_openreg._profiles import profile
 
 from . import _lazy
 from ._utils import _get_device_index, device_type, valid_device_index
@@ -29,6 +30,9 @@ class DeviceProperties:
         minor: The minor number of the device's capability.
         total_memory: The device memory in bytes.
         multi_processor_count: The number of CPU cores, which the devices share.
+
+    With ``OPENREG_PROFILE``, the name, the capability and the number of multiprocessors
+    are the ones of the GPU.
     """
 
     name: str
@@ -52,19 +56,25 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     As ``torch.cuda.is_bf16_supported``.
 
     Args:
-        including_emulation: Accepted for compatibility with CUDA: the devices compute
-            whatever the CPU computes.
+        including_emulation: Whether emulation counts. It matters with
+            ``OPENREG_PROFILE``: GPUs before capability 8.0 emulate bfloat16. Without a
+            profile the devices compute whatever the CPU computes.
     """
-    del including_emulation
-    return is_available()
+    chosen = profile()
+    emulates = chosen is not None and not chosen.has_bfloat16
+    return is_available() and (including_emulation or not emulates)
 
 
 def is_tf32_supported() -> bool:
-    """Returns False. As ``torch.cuda.is_tf32_supported``.
+    """Returns whether the GPU of the profile has TF32.
 
-    float32 products have full precision, as on the CPU.
+    As ``torch.cuda.is_tf32_supported``.
+
+    False without ``OPENREG_PROFILE``. float32 products have full precision in any case,
+    as on the CPU.
     """
-    return False
+    chosen = profile()
+    return chosen is not None and chosen.has_bfloat16 and is_available()
 
 
 def device_count() -> int:
@@ -145,6 +155,14 @@ def get_device_properties(device: Device = None) -> DeviceProperties:
         RuntimeError: If the device does not exist.
     """
     simulated = openreg_runtime.Device(valid_device_index(device))
+    chosen = profile()
+    if chosen is not None:
+        return DeviceProperties(
+            chosen.name,
+            *chosen.capability,
+            simulated.total_memory,
+            chosen.multi_processor_count,
+        )
     major, minor = simulated.capability
     return DeviceProperties(
         name=simulated.name,
@@ -174,8 +192,8 @@ def get_device_capability(device: Device = None) -> tuple[int, int]:
         device: Device, index or name; the current device by default.
 
     Returns:
-        The version of the simulated device, major and minor, which is unrelated to
-        CUDA's capabilities.
+        The capability of the GPU that ``OPENREG_PROFILE`` names. Without it, the
+        version of the simulated device, which is unrelated to CUDA's capabilities.
 
     Raises:
         RuntimeError: If the device does not exist.
