@@ -290,6 +290,11 @@ def decode_with_a_cache() -> None:
         )
 
 
+def use_a_lazy_module() -> None:
+    module = nn.LazyLinear(3).to(DEVICE)
+    module(new(2, 4)).sum().backward()
+
+
 def reuse_freed_memory() -> None:
     x = empty(1000)
     del x
@@ -318,6 +323,7 @@ NOT_REPORTED = [
     read_the_output_of_a_replay,
     step_with_new_momentum_buffers,
     decode_with_a_cache,
+    use_a_lazy_module,
     reuse_freed_memory,
 ]
 

@@ -33,7 +33,15 @@ from ._analysis import Analysis
 if TYPE_CHECKING:
     from types import FrameType
 
-_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, torch.nn.Buffer})
+_PLAIN = frozenset(
+    {
+        torch.Tensor,
+        torch.nn.Buffer,
+        torch.nn.Parameter,
+        torch.nn.UninitializedBuffer,
+        torch.nn.UninitializedParameter,
+    }
+)
 
 # Read once, because a forked child may not use the runtime.
 _UNWRITTEN = looks_for_unwritten()
