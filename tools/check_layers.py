@@ -32,6 +32,7 @@ LAYERS = {
         "memory/",
         "ipc/",
         "backend/",
+        "schedule/",
         "stream/",
         "device/",
         "api/",

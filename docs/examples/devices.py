@@ -18,6 +18,7 @@ for setting in openreg_runtime.settings()[:13]:  # other packages add more
 # prints: OPENREG_ALLOW_COPIES 0 default
 # prints: OPENREG_WAIT_TIMEOUT 0 default
 # prints: OPENREG_FAILURES none default
+# prints: OPENREG_SCHEDULE eager default
 # prints: OPENREG_DISABLE none default
 print(openreg_runtime.Device(3).total_memory)
 # prints: 1073741824

@@ -122,6 +122,7 @@ def test_settings_name_value_source_and_meaning() -> None:
         "OPENREG_ALLOW_COPIES",
         "OPENREG_WAIT_TIMEOUT",
         "OPENREG_FAILURES",
+        "OPENREG_SCHEDULE",
         "OPENREG_DISABLE",
         "OPENREG_DEVICE",
         "OPENREG_PROFILE",

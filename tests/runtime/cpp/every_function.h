@@ -81,6 +81,8 @@ class World {
   std::size_t sizes[2] = {};
   std::uint64_t counts[2] = {};
   const std::uint64_t* counter = nullptr;
+  const char* schedule = nullptr;
+  const int* schedule_flag = nullptr;
   std::ptrdiff_t distance = 0;
   float milliseconds = 0;
   orSetting setting = OPENREG_SETTING_INIT;

@@ -5,6 +5,7 @@
 
 #include "base/thread_local.h"
 #include "device/device.h"
+#include "device/error.h"
 #include "device/host_wait.h"
 #include "device/settings.h"
 #include "stream/capture.h"
@@ -29,11 +30,24 @@ constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
 
 OPENREG_THREAD_LOCAL size_t t_mean_bytes = 0;
 
-/// Operators with at most this many bytes of operands may run on the calling
-/// thread if their stream is idle. The mean over the latest operators must not
-/// exceed it either.
-size_t inline_bytes() {
-  static const size_t value = inline_bytes_setting();
+struct Limits {
+  // Operators with at most this many bytes of operands may run on the calling
+  // thread if their stream is idle. The mean over the latest operators must not
+  // exceed it either.
+  size_t inline_bytes;
+  const int* schedule; // not 0 while the runtime chooses the order of work
+
+  bool is_scheduled() const noexcept {
+    return __atomic_load_n(schedule, __ATOMIC_RELAXED) != 0;
+  }
+};
+
+const Limits& limits() {
+  static const Limits value = [] {
+    Limits made{inline_bytes_setting(), nullptr};
+    OPENREG_CHECK(orGetScheduleFlag(&made.schedule));
+    return made;
+  }();
   return value;
 }
 
@@ -151,7 +165,7 @@ bool gains_from_enqueueing(size_t bytes, size_t limit, bool may_raise) {
 } // namespace
 
 bool is_blocking() {
-  return inline_bytes() == kNoLimit;
+  return limits().inline_bytes == kNoLimit;
 }
 
 // [docs: decide]
@@ -162,9 +176,12 @@ decide(c10::DeviceIndex device, Place place, size_t bytes, bool may_raise) {
         ? Verdict::kCapture
         : Verdict::kRun; // a capture rejects it
   }
-  const size_t limit = inline_bytes();
+  const size_t limit = limits().inline_bytes;
   if (place == Place::kInTurn || limit == kNoLimit) {
     return Verdict::kRun;
+  }
+  if (C10_UNLIKELY(limits().is_scheduled())) { // a missing wait then shows
+    return runs_here(device) ? Verdict::kRun : Verdict::kEnqueueOverWait;
   }
   const bool busy = is_busy(device);
   const bool gains = gains_from_enqueueing(bytes, limit, may_raise);

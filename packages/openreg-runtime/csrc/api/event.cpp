@@ -117,6 +117,9 @@ orError_t orEventQuery(orEvent_t event) noexcept {
     const Stream* stream = point->stream();
     const auto epoch = stream != nullptr ? stream->check_usable() : 0;
     if (!point->reached()) {
+      if (schedule::is_on() && stream != nullptr) [[unlikely]] {
+        schedule::note_query(*stream);
+      }
       point->check();
       result = not_ready(
           "orEventQuery: the work before the event is still queued or running");

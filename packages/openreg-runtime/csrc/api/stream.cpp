@@ -84,6 +84,9 @@ orError_t orStreamQuery(orStream_t stream) noexcept {
     const auto epoch = object.check_usable();
     object.check_not_captured("a captured stream was queried");
     if (!object.idle()) {
+      if (schedule::is_on()) [[unlikely]] {
+        schedule::note_query(object);
+      }
       result = not_ready(
           "orStreamQuery: work of the stream is still queued or running");
       return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The Python class Setting, and the functions that list and register settings.
+// The Python class Setting, the functions that list and register settings, and
+// the schedule.
 #include "bindings/bindings.h"
 
 #include <nanobind/stl/string.h>
@@ -66,6 +67,16 @@ void register_setting(
       description.c_str()));
 }
 
+void set_schedule(const std::string& schedule) {
+  check(orSetSchedule(schedule.c_str()));
+}
+
+std::string get_schedule() {
+  const char* schedule = nullptr;
+  check(orGetSchedule(&schedule));
+  return schedule;
+}
+
 void set_device_launcher(const std::vector<std::string>& arguments) {
   std::vector<const char*> words;
   for (const std::string& each : arguments) {
@@ -126,6 +137,8 @@ void init_settings(nb::module_& m) {
       "Raises:\n"
       "    OpenRegError: If another setting has the name.\n"
       "    ValueError: If the kind is unknown.");
+  m.def("set_schedule", &set_schedule, "schedule"_a);
+  m.def("get_schedule", &get_schedule);
   m.def("set_device_launcher", &set_device_launcher, "arguments"_a);
 }
 

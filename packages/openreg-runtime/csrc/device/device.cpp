@@ -155,6 +155,13 @@ void Device::clear(EndStreams end_streams) {
   memory_.clear();
 }
 
+bool Device::idle() {
+  const auto streams = all_streams();
+  return std::all_of(streams.begin(), streams.end(), [](const Stream* stream) {
+    return stream->idle();
+  });
+}
+
 void Device::settle(Point::Clock::time_point deadline) {
   for (Stream* stream : all_streams()) {
     stream->settle(deadline);

@@ -51,6 +51,8 @@ class Device {
   /// Resets the device.
   void reset(EndStreams end_streams);
   /// Waits until no command runs, at most until `deadline`.
+  /// Whether no stream has work.
+  bool idle();
   void settle(Point::Clock::time_point deadline);
   /// Drops queued commands at exit.
   void abandon();

@@ -8,9 +8,11 @@
 #include "device/fault_handler.h"
 #include "failures/failure_injection.h"
 #include "memory/other_copy.h"
+#include "schedule/scheduler.h"
 #include "settings/config.h"
 #include "stream/capture.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace openreg {
@@ -78,6 +80,12 @@ void Runtime::drain() {
   } while (launches() != before);
 }
 
+bool Runtime::idle() {
+  return std::all_of(devices_.begin(), devices_.end(), [](const auto& device) {
+    return device->idle();
+  });
+}
+
 void Runtime::settle(Point::Clock::time_point deadline) {
   for (const auto& device : devices_) {
     device->settle(deadline);
@@ -108,6 +116,7 @@ Runtime& runtime() {
     install_fault_handler(made->memory(), [](int index) -> Device& {
       return g_made->device(index);
     });
+    schedule::start(config().schedule);
     for (const auto& failure : config().failures) {
       failure_injection::inject(failure);
     }

@@ -25,6 +25,8 @@ class Runtime {
   /// Waits for all work of all devices like Device::drain().
   void drain();
   /// Waits until no command runs, at most until `deadline`.
+  /// Whether no stream has work.
+  bool idle();
   void settle(Point::Clock::time_point deadline);
   /// Drops queued commands at exit.
   void abandon();

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "failures/failure_injection.h"
 #include "settings/machine_memory.h"
+#include "settings/schedule_name.h"
 
 #include <algorithm>
 #include <iterator>
@@ -52,6 +53,17 @@ void read_failures(Config& config, Setting& setting) {
             "failures such as malloc:first=3;launch:device=1:period=9; ") +
             failure.what());
   }
+}
+
+void read_schedule(Config& config, Setting& setting) {
+  Schedule schedule;
+  if (!parse_schedule(setting.value, schedule)) {
+    reject(setting, kScheduleNames);
+  }
+  if (schedule.mode != Schedule::Mode::kEager && config.launch_blocking) {
+    reject(setting, "eager with OPENREG_LAUNCH_BLOCKING=1");
+  }
+  config.schedule = schedule;
 }
 
 constexpr Variable kVariables[] = {
@@ -152,6 +164,11 @@ constexpr Variable kVariables[] = {
      "none",
      "injected failures, such as malloc:first=3;launch:period=100:delay=50",
      &read_failures},
+    {"OPENREG_SCHEDULE",
+     "eager",
+     "the order in which streams run their work: eager, lazy (only what a call "
+     "waits for), or random:SEED",
+     &read_schedule},
 };
 
 Config load() {

@@ -2,6 +2,7 @@
 // The runtime's settings, read from the environment at first use.
 #pragma once
 
+#include "settings/schedule_name.h"
 #include "settings/setting.h"
 
 #include <openreg/openreg.h>
@@ -27,6 +28,7 @@ struct Config {
   bool allow_copies = false;      // of the library
   std::uint64_t wait_timeout = 0; // milliseconds, 0 for no limit
   std::vector<orFailureSpec> failures;
+  Schedule schedule;
   std::string device_launcher; // a command; empty: set by the program
   std::string device_log;      // a file; empty: standard error
   std::vector<Setting> settings;

@@ -4,6 +4,8 @@
 
 #include "base/handle_table.h"
 #include "base/system_thread.h"
+#include "schedule/scheduler.h"
+#include "stream/stream.h"
 #include "stream/wait_graph.h"
 
 #include <algorithm>
@@ -81,10 +83,19 @@ void Point::wait(const Deadline& deadline) {
   const auto end = deadline.at.value_or(Clock::now() + kFar);
   const CancellationDeferred deferred;
   WaitEdge edge(*this);
+  const bool scheduled = schedule::is_on() && stream() != nullptr;
+  if (scheduled) [[unlikely]] {
+    schedule::note_wait();
+  }
   for (;;) {
     edge.check();
-    const auto next =
+    auto next =
         edge ? std::min(end, Clock::now() + WaitEdge::kCheckEvery) : end;
+    if (scheduled) [[unlikely]] {
+      const bool ran = !reached() && schedule::run_next(*stream());
+      const auto look = ran ? Clock::duration(0) : StallCheck::kLook;
+      next = std::min(next, Clock::now() + look);
+    }
     if (wait_until(next)) {
       return;
     }

@@ -4,6 +4,7 @@
 
 #include "base/process.h"
 #include "base/system_thread.h"
+#include "schedule/scheduler.h"
 #include "settings/config.h"
 #include "stream/capture.h"
 #include "stream/wait_graph.h"
@@ -66,8 +67,13 @@ void Stream::submit(Entry&& entry) {
     run_entry(std::move(entry));
     return;
   }
-  Lock lock(mutex_);
-  push(lock, std::move(entry));
+  {
+    Lock lock(mutex_);
+    push(lock, std::move(entry));
+  }
+  if (schedule::is_on() && running_stream() == nullptr) [[unlikely]] {
+    schedule::interleave();
+  }
 }
 
 void Stream::run_entry(Entry&& entry) {
@@ -76,6 +82,9 @@ void Stream::run_entry(Entry&& entry) {
     check_may_run();
   } else {
     check_not_captured("a blocking command was called on a captured stream");
+  }
+  if (schedule::is_on() && running_stream() == nullptr) [[unlikely]] {
+    schedule::interleave();
   }
   if (activity::is_on()) [[unlikely]] {
     runner_.begin_record(entry, nested);
@@ -296,7 +305,9 @@ void Stream::push(Lock& lock, Entry&& entry) {
     wait_for_room(lock, entry);
   }
   check_accepts(entry.epoch);
-  if (!has_worker_ && !process::exiting()) {
+  if (schedule::is_on()) [[unlikely]] {
+    schedule::add(*this);
+  } else if (!has_worker_ && !process::exiting()) {
     start_worker(); // first, because the count is not reverted
   }
   runner_.inject_failure(entry);
@@ -312,7 +323,7 @@ void Stream::push(Lock& lock, Entry&& entry) {
   ++enqueued_;
   state_.count_enqueued();
   worker_ends_ = false;
-  const bool wakes = worker_sleeps_ && !busy_;
+  const bool wakes = worker_sleeps_ && !busy_ && worker_may_run();
   if (running_stream() != nullptr) {
     note_launch_of_kernel(is_work);
   }
@@ -335,6 +346,14 @@ void Stream::wait_for_room(Lock& lock, const Entry& entry) {
   const CancellationDeferred deferred;
   const Deadline limit = deadline();
   while (queue_.size() >= kMaxQueued && !process::exiting()) {
+    if (schedule::is_on()) [[unlikely]] {
+      wait_scheduled(
+          lock,
+          [this] { return queue_.size() < kMaxQueued || process::exiting(); },
+          completed_ + 1,
+          limit);
+      continue;
+    }
     wake_at_ = std::min(wake_at_, completed_ + 1);
     if (!limit.at) {
       done_.wait(lock);
@@ -507,6 +526,18 @@ void Stream::drop_queue() {
   wake_waiting();
 }
 
+void Stream::throw_timeout(std::uint64_t completed, const Deadline& deadline)
+    const {
+  const char* running = runner_.running();
+  throw Failure(
+      orErrorTimeout,
+      "a stream of device " + std::to_string(device_) + " still has " +
+          std::to_string(completed - completed_) + " pending commands after " +
+          std::to_string(deadline.limit) + " ms" +
+          (running ? std::string(" and runs ") + running : "") +
+          "; they continue");
+}
+
 /// Waits until `done`, at most until `completed` entries have completed.
 template <typename Done>
 void Stream::wait_until(
@@ -515,6 +546,10 @@ void Stream::wait_until(
     std::uint64_t completed,
     const Deadline& deadline) {
   if (done()) {
+    return;
+  }
+  if (schedule::is_on()) [[unlikely]] {
+    wait_scheduled(lock, done, completed, deadline);
     return;
   }
   std::optional<WaitEdge> edge;
@@ -554,15 +589,60 @@ void Stream::wait_until(
       done_.wait(lock);
     }
     if (late && !done()) {
-      const char* running = runner_.running();
-      throw Failure(
-          orErrorTimeout,
-          "a stream of device " + std::to_string(device_) + " still has " +
-              std::to_string(completed - completed_) +
-              " pending commands after " + std::to_string(deadline.limit) +
-              " ms" + (running ? std::string(" and runs ") + running : "") +
-              "; they continue");
+      throw_timeout(completed, deadline);
     }
+  }
+}
+
+schedule::Queue::Next Stream::next() const {
+  const Lock lock(mutex_);
+  if (busy_) {
+    return {State::kBusy};
+  }
+  if (queue_.empty()) {
+    return {State::kEmpty};
+  }
+  if (const auto* wait = queue_.front().as<AwaitPoint>()) {
+    const Point& point = *wait->point;
+    if (point.stream() != nullptr && !point.reached()) {
+      return {State::kBlocked, point.stream()};
+    }
+  }
+  return {State::kReady};
+}
+
+/// As wait_until(): runs the entries that the schedule chooses, until `done`.
+void Stream::wait_scheduled(
+    Lock& lock,
+    const std::function<bool()>& done,
+    std::uint64_t completed,
+    const Deadline& deadline) {
+  std::optional<WaitEdge> edge; // for other kernels that wait
+  if (running_stream() != nullptr) {
+    edge.emplace(*this, completed);
+  }
+  schedule::note_wait();
+  while (!done()) {
+    if (!busy_ && !queue_.empty() && process::exiting()) {
+      drop_queue();
+      continue;
+    }
+    const bool late = deadline.at && Deadline::Clock::now() >= *deadline.at;
+    if (late) {
+      throw_timeout(completed, deadline);
+    }
+    lock.unlock();
+    const bool ran = schedule::run_next(*this);
+    lock.lock();
+    if (ran || done()) {
+      continue;
+    }
+    if (edge) {
+      edge->check();
+    }
+    const CancellationDeferred deferred;
+    wake_at_ = std::min(wake_at_, completed);
+    done_.wait_for(lock, StallCheck::kLook);
   }
 }
 

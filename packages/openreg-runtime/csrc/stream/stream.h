@@ -27,6 +27,7 @@
 #include "backend/backend.h"
 #include "base/device_state.h"
 #include "base/error.h"
+#include "schedule/scheduler.h"
 #include "stream/entry.h"
 #include "stream/event.h"
 #include "stream/graph.h"
@@ -39,6 +40,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -47,7 +49,7 @@
 
 namespace openreg {
 
-class Stream {
+class Stream final : public schedule::Queue {
  public:
   Stream(int device, int priority, DeviceState& state, Backend& backend)
       : device_(device),
@@ -151,6 +153,11 @@ class Stream {
   /// Ends the worker if the stream was idle since the last call.
   void end_idle_worker() noexcept;
 
+  // For the scheduler.
+  Next next() const override;
+  bool run_chosen(StallCheck check) override;
+  void release_worker() override;
+
  private:
   using Lock = std::unique_lock<std::mutex>;
 
@@ -178,8 +185,21 @@ class Stream {
       const Done& done,
       std::uint64_t completed,
       const Deadline& deadline);
+  void wait_scheduled(
+      Lock& lock,
+      const std::function<bool()>& done,
+      std::uint64_t completed,
+      const Deadline& deadline);
+  [[noreturn]] void throw_timeout(
+      std::uint64_t completed,
+      const Deadline& deadline) const;
   // The worker (workers.cpp).
+  bool worker_may_run() const noexcept {
+    return !queue_.empty() && (chosen_ || schedule::lets_workers_run());
+  }
   void start_worker();
+  /// Called with the stream locked.
+  void wake_worker(const Lock& lock);
   void work();
   void wait_for_work(Lock& lock);
   std::shared_ptr<Capture> capture_locked();
@@ -205,6 +225,7 @@ class Stream {
   bool has_worker_ = false;
   bool worker_sleeps_ = false;
   bool worker_ends_ = false; // unless there is work when it wakes
+  bool chosen_ = false;      // the worker runs the next entry
   Spin spin_;
   std::uint64_t completed_at_last_look_ = 0; // of end_idle_worker()
   bool retired_ = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Workers, and the watcher that ends idle ones.
+// Workers, the entries that a schedule makes them run, and the watcher that
+// ends idle ones.
 #include "stream/workers.h"
 
 #include "base/process.h"
@@ -13,6 +14,7 @@
 #include <system_error>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace openreg {
@@ -109,7 +111,8 @@ void Stream::work() {
       }
       return;
     }
-    execute_next(lock, kMostInTurn);
+    const bool one = std::exchange(chosen_, false);
+    execute_next(lock, one ? 1 : kMostInTurn);
   }
 }
 
@@ -122,11 +125,46 @@ void Stream::wait_for_work(Lock& lock) {
   }
   worker_sleeps_ = true;
   work_.wait(lock, [this] {
-    return !busy_ && (!queue_.empty() || retired_ || worker_ends_);
+    return !busy_ &&
+        (queue_.empty() ? retired_ || worker_ends_ : worker_may_run());
   });
   worker_sleeps_ = worker_ends_ = false;
   if (idle) {
     spin_.note_gap(start);
+  }
+}
+
+bool Stream::run_chosen(StallCheck check) {
+  Lock lock(mutex_);
+  if (busy_ || queue_.empty() || process::exiting()) {
+    return false;
+  }
+  const CancellationDeferred deferred;
+  const std::uint64_t target = completed_ + 1;
+  chosen_ = true;
+  wake_worker(lock);
+  while (completed_ < target) {
+    wake_at_ = std::min(wake_at_, target);
+    done_.wait_for(lock, StallCheck::kLook);
+    if (completed_ < target && (check.stalled() || process::exiting())) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Stream::release_worker() {
+  Lock lock(mutex_);
+  if (!queue_.empty() && !process::exiting()) {
+    wake_worker(lock);
+  }
+}
+
+void Stream::wake_worker(const Lock&) {
+  if (!has_worker_) {
+    start_worker();
+  } else if (worker_sleeps_) {
+    work_.notify_one();
   }
 }
 

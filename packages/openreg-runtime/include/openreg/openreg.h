@@ -736,6 +736,18 @@ OPENREG_API orError_t orStreamGetDevice(orStream_t stream, int* device)
 OPENREG_API orError_t orDeviceGetStreamPriorityRange(
     int* leastPriority,
     int* greatestPriority) OPENREG_NOEXCEPT;
+/* Chooses the order in which streams run their work: "eager", "lazy" or
+ * "random:SEED", as OPENREG_SCHEDULE does. All streams must be idle. A random
+ * schedule starts with its seed and, if it is set, the environment variable
+ * RANK. Errors: InvalidValue, NotPermitted. */
+OPENREG_API orError_t orSetSchedule(const char* schedule) OPENREG_NOEXCEPT;
+/* The present schedule. The text stays valid. Errors: InvalidValue. */
+OPENREG_API orError_t orGetSchedule(const char** schedule) OPENREG_NOEXCEPT;
+/* The address of a number that is 0 while the schedule is eager. It can be
+ * read, atomically, until the process ends: a library that may run work on the
+ * calling thread must enqueue it under the other schedules.
+ * Errors: InvalidValue. */
+OPENREG_API orError_t orGetScheduleFlag(const int** flag) OPENREG_NOEXCEPT;
 /* Enqueues `kernel(args)`, which runs on any thread, with the stream's device
  * as the current device and with a separate last error. A stream holds 16384
  * commands; a call that would add work to a full stream waits, unless a kernel

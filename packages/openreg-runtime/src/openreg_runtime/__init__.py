@@ -36,6 +36,7 @@ from ._C import (  # noqa: E402
 from ._C import set_device_launcher as _set_device_launcher  # noqa: E402
 from ._errors import OpenRegError  # noqa: E402
 from ._pinned import pinned  # noqa: E402
+from ._schedule import schedule  # noqa: E402
 from ._usage import ResourceUsage, resource_usage  # noqa: E402
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "pinned",
     "register_setting",
     "resource_usage",
+    "schedule",
     "set_device",
     "setting",
     "settings",

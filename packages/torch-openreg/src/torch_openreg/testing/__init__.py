@@ -11,6 +11,7 @@ from ._host_sync import HostSync, assert_no_host_sync
 from ._leaks import assert_no_leak
 from ._limits import inject_failure, memory_limit
 from ._ranks import Rank, RanksFailedError, run_each_rank, run_ranks
+from ._schedule import schedule
 
 __all__ = [
     "HostSync",
@@ -22,4 +23,5 @@ __all__ = [
     "memory_limit",
     "run_each_rank",
     "run_ranks",
+    "schedule",
 ]
