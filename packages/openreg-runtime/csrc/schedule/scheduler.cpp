@@ -19,7 +19,9 @@ namespace {
 
 // The chance, in 64ths, that a submission runs a further entry. One of them is
 // drawn for each seed, so that some seeds keep streams far behind the host.
-constexpr std::uint64_t kChances[] = {2, 16, 32, 48};
+constexpr std::uint64_t kChances[] = {0, 8, 24, 48};
+// The chance, in 64ths, that a wait runs any entry rather than a needed one.
+constexpr std::uint64_t kChancesInWaits[] = {0, 0, 16, 64};
 // The weights of streams. A stream that is chosen rarely falls behind others.
 constexpr std::uint64_t kWeights[] = {1, 4, 16};
 constexpr std::uint64_t kFull = 64;
@@ -27,12 +29,20 @@ constexpr std::uint64_t kFull = 64;
 // A program that queries this often without another call polls.
 constexpr std::uint32_t kQueriesOfPolling = 16;
 
+// The time without work after which an entry counts as blocked. Long, because
+// a collective blocks until its peers run theirs.
+constexpr std::chrono::milliseconds kEntryBlocked{1000};
+// The same for the host, after its last call.
+constexpr std::chrono::milliseconds kHostBlocked{200};
+constexpr std::chrono::milliseconds kLongest{5000};
+
 struct Scheduler {
   std::mutex mutex; // locked within that of a queue
   Schedule schedule;
   Random random;
   std::uint64_t weight_seed = 0;
-  std::uint64_t chance = 0; // of kFull
+  std::uint64_t chance = 0;         // of kFull
+  std::uint64_t chance_in_wait = 0; // of kFull
   std::vector<Queue*>
       queues; // since the start, in the order of their first use
   std::unordered_set<std::string> names; // that name() has returned
@@ -75,7 +85,7 @@ void watch() {
   Scheduler& own = scheduler();
   while (!process::exiting()) {
     const auto calls = own.calls.load(std::memory_order_relaxed);
-    StallCheck check;
+    StallCheck check(kHostBlocked, kLongest);
     do {
       std::this_thread::sleep_for(StallCheck::kLook);
       if (!is_on()) {
@@ -157,9 +167,9 @@ bool is_random() noexcept {
       static_cast<int>(Schedule::Mode::kRandom);
 }
 
-bool draw_run(Scheduler& own) {
+bool draw_chance(Scheduler& own, const std::uint64_t& chance) {
   const std::lock_guard lock(own.mutex);
-  return own.random.below(kFull) < own.chance;
+  return own.random.below(kFull) < chance;
 }
 
 std::uint64_t rank() {
@@ -180,6 +190,8 @@ void start(const Schedule& schedule) {
   own.random = Random(Random::mix(schedule.seed) + rank() * Random::kStep);
   own.weight_seed = own.random.next();
   own.chance = kChances[own.random.below(std::size(kChances))];
+  own.chance_in_wait =
+      kChancesInWaits[own.random.below(std::size(kChancesInWaits))];
   own.queues.clear();
   own.released = false;
   own.queries = 0;
@@ -194,6 +206,10 @@ const char* name() {
 
 bool lets_workers_run() noexcept {
   return !is_on() || scheduler().released.load(std::memory_order_relaxed);
+}
+
+void note_progress() noexcept {
+  scheduler().calls.fetch_add(1, std::memory_order_relaxed);
 }
 
 void note_wait() noexcept {
@@ -215,9 +231,10 @@ void interleave() {
   if (!is_random()) {
     return;
   }
-  while (draw_run(own)) {
+  while (draw_chance(own, own.chance)) {
     Queue* queue = draw(own);
-    if (queue == nullptr || !queue->run_chosen(StallCheck())) {
+    if (queue == nullptr ||
+        !queue->run_chosen(StallCheck(kEntryBlocked, kLongest))) {
       return;
     }
   }
@@ -225,8 +242,15 @@ void interleave() {
 
 bool run_next(const Queue& target) {
   Scheduler& own = scheduler();
-  Queue* queue = is_random() ? draw(own) : needed_for(target, own.list());
-  const bool ran = queue != nullptr && queue->run_chosen(StallCheck());
+  Queue* queue = nullptr;
+  if (!is_random() || !draw_chance(own, own.chance_in_wait)) {
+    queue = needed_for(target, own.list());
+  }
+  if (queue == nullptr && is_random()) {
+    queue = draw(own);
+  }
+  const bool ran = queue != nullptr &&
+      queue->run_chosen(StallCheck(kEntryBlocked, kLongest));
   if (ran) {
     own.calls.fetch_add(1, std::memory_order_relaxed);
   }
@@ -241,7 +265,7 @@ void note_query(const Queue& target) {
   // Short, because the caller may hold a lock that the entry needs.
   constexpr std::chrono::milliseconds kMost{20};
   if (Queue* queue = needed_for(target, own.list())) {
-    queue->run_chosen(StallCheck(kMost));
+    queue->run_chosen(StallCheck(kMost, kMost));
   }
 }
 

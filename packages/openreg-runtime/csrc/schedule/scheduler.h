@@ -63,6 +63,8 @@ const char* name();
 bool lets_workers_run() noexcept;
 /// Adds a queue that gets an entry. Called with the queue locked.
 void add(Queue& queue);
+/// Notes that a thread waits for an entry that it has chosen.
+void note_progress() noexcept;
 /// Notes that the program waits, which ends a release of the workers.
 void note_wait() noexcept;
 /// Draws whether queues run entries before the host continues. Called by host

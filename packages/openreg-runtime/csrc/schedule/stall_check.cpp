@@ -16,9 +16,12 @@ std::chrono::nanoseconds processor_time() noexcept {
 
 } // namespace
 
-StallCheck::StallCheck(std::chrono::milliseconds most) noexcept
-    : end_(Clock::now() + most),
-      window_end_(Clock::now() + kBlocked),
+StallCheck::StallCheck(
+    std::chrono::milliseconds without_work,
+    std::chrono::milliseconds longest) noexcept
+    : window_(without_work),
+      end_(Clock::now() + longest),
+      window_end_(Clock::now() + without_work),
       used_(processor_time()) {}
 
 bool StallCheck::stalled() noexcept {
@@ -30,10 +33,10 @@ bool StallCheck::stalled() noexcept {
     return false;
   }
   const auto used = processor_time();
-  if (used - used_ < kBlocked / 10) {
+  if (used - used_ < window_ / 10) {
     return true;
   }
-  window_end_ = now + kBlocked;
+  window_end_ = now + window_;
   used_ = used;
   return false;
 }

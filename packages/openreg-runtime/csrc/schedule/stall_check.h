@@ -16,13 +16,13 @@ class StallCheck {
   /// The interval at which stalled() must be called.
   static constexpr std::chrono::milliseconds kLook{10};
 
-  explicit StallCheck(std::chrono::milliseconds most = kMost) noexcept;
+  StallCheck(
+      std::chrono::milliseconds without_work,
+      std::chrono::milliseconds longest) noexcept;
   bool stalled() noexcept;
 
  private:
-  static constexpr std::chrono::milliseconds kBlocked{150};
-  static constexpr std::chrono::milliseconds kMost{4000};
-
+  std::chrono::milliseconds window_;
   Clock::time_point end_;
   Clock::time_point window_end_;
   std::chrono::nanoseconds used_; // at the start of the window

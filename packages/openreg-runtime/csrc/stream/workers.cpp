@@ -146,6 +146,7 @@ bool Stream::run_chosen(StallCheck check) {
   while (completed_ < target) {
     wake_at_ = std::min(wake_at_, target);
     done_.wait_for(lock, StallCheck::kLook);
+    schedule::note_progress();
     if (completed_ < target && (check.stalled() || process::exiting())) {
       return false;
     }
