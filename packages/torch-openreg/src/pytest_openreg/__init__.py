@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from . import _record, _schedules
+
 if TYPE_CHECKING:
     import torch
 
@@ -47,6 +49,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--openreg-as-cuda",
         action="store_true",
         help="simulate CUDA devices with openreg-cuda; sets OPENREG_DEVICE=cuda",
+    )
+    group.addoption(
+        "--openreg-schedule",
+        metavar="NAME",
+        help="run each test under a schedule: eager, lazy or random:SEED",
+    )
+    group.addoption(
+        "--openreg-schedules",
+        metavar="N",
+        help="repeat each test under N random schedules",
+    )
+    group.addoption(
+        "--openreg-fail-malloc",
+        metavar="N",
+        help="fail allocations of device memory in each test, from the Nth on",
+    )
+    group.addoption(
+        "--openreg-record",
+        metavar="FILE",
+        help="append the outcome of each test to a file, as JSON lines",
     )
     parser.addini(
         "openreg_as_cuda",
@@ -91,6 +113,12 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if options.openreg_no_cuda_limits or "openreg_cuda_limits" in early_config.inicfg:
         raise pytest.UsageError(message)
     early_config.stash[_LIMITS_NOT_SET] = message
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Adds the marker for schedules, and the plugins that options ask for."""
+    _schedules.configure(config)
+    _record.configure(config)
 
 
 def _simulate_cuda() -> None:

@@ -158,15 +158,18 @@ def main() -> int:
         "command",
         nargs="?",
         default="status",
-        choices=["status", "mechanisms", "profile"],
+        choices=["status", "mechanisms", "profile", "hunt"],
         help="status: versions, devices, settings and a self-check; "
         "mechanisms: each way in which PyTorch lets the device in, on, off or planned; "
-        "profile: runs a script, and reports how well the devices were used",
+        "profile: runs a script, and reports how well the devices were used; "
+        "hunt: runs a test suite in each mode that finds bugs",
     )
-    parser.add_argument("rest", nargs=argparse.REMAINDER, help="profile --help")
+    parser.add_argument(
+        "rest", nargs=argparse.REMAINDER, help="profile --help, hunt --help"
+    )
     options = parser.parse_args()
     command: str = options.command
-    if options.rest and command != "profile":
+    if options.rest and command not in ("profile", "hunt"):
         parser.error(f"unrecognized arguments: {' '.join(options.rest)}")
     try:
         torch_openreg.register()
@@ -174,6 +177,10 @@ def main() -> int:
             return _status()
         if command == "profile":
             return _profile(options.rest)
+        if command == "hunt":
+            from torch_openreg import hunt
+
+            return hunt.main(options.rest)
         _print_mechanisms()
     except (ImportError, RuntimeError, ValueError) as error:
         print(error, file=sys.stderr)
