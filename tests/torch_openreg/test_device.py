@@ -97,7 +97,7 @@ def test_properties_describe_the_device() -> None:
     assert properties.name == torch.openreg.get_device_name(1)
     assert "OpenReg" in properties.name
     assert properties.total_memory == torch.openreg.mem_get_info(1)[1]
-    assert properties.multi_processor_count == os.cpu_count()
+    assert 1 <= properties.multi_processor_count <= (os.cpu_count() or 1)
 
 
 def test_capability_is_that_of_the_properties() -> None:

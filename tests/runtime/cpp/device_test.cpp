@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 namespace {
@@ -65,6 +66,37 @@ TEST(orGetDeviceProperties, ReturnsNameAndMemory) {
 TEST(orGetDeviceProperties, PastTheCountIsInvalidDevice) {
   orDeviceProp prop = OPENREG_DEVICE_PROP_INIT;
   EXPECT_EQ(orGetDeviceProperties(&prop, 2), orErrorInvalidDevice);
+}
+
+TEST(orSetDeviceModel, ChangesTheReportOfAllDevices) {
+  orDeviceProp before = OPENREG_DEVICE_PROP_INIT;
+  ASSERT_OK(orGetDeviceProperties(&before, 0));
+  orDeviceProp model = OPENREG_DEVICE_PROP_INIT;
+  std::strcpy(model.name, "Model");
+  model.multiProcessorCount = 40;
+  model.major = 7;
+  model.minor = 5;
+  ASSERT_OK(orSetDeviceModel(&model));
+  orDeviceProp prop = OPENREG_DEVICE_PROP_INIT;
+  ASSERT_OK(orGetDeviceProperties(&prop, 1));
+  EXPECT_STREQ(prop.name, "Model");
+  EXPECT_EQ(prop.multiProcessorCount, 40);
+  EXPECT_EQ(prop.major * 10 + prop.minor, 75);
+  EXPECT_EQ(prop.totalGlobalMem, before.totalGlobalMem);
+  ASSERT_OK(orSetDeviceModel(&before));
+}
+
+TEST(orSetDeviceModel, RejectsUnusableValues) {
+  orDeviceProp model = OPENREG_DEVICE_PROP_INIT;
+  model.multiProcessorCount = 1;
+  EXPECT_EQ(orSetDeviceModel(&model), orErrorInvalidValue);
+  EXPECT_MESSAGE("prop.name");
+  std::memset(model.name, 'x', sizeof(model.name));
+  EXPECT_EQ(orSetDeviceModel(&model), orErrorInvalidValue);
+  std::strcpy(model.name, "Model");
+  model.multiProcessorCount = 0;
+  EXPECT_EQ(orSetDeviceModel(&model), orErrorInvalidValue);
+  EXPECT_MESSAGE("multiProcessorCount 0");
 }
 
 int attribute(orDeviceAttr attr) {

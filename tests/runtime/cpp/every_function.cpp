@@ -171,6 +171,7 @@ const std::vector<Row>& rows() {
           orGetDeviceProperties,
           GIVE(&w.properties, 0),
           kRejectsNull | kNeedsSettings),
+      row("orSetDeviceModel", orSetDeviceModel, GIVE(&w.model), kRejectsNull),
       row("orDeviceGetAttribute",
           orDeviceGetAttribute,
           GIVE(w.numbers, orDevAttrMemoryAlignment, 0),

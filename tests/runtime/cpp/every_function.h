@@ -87,6 +87,8 @@ class World {
   float milliseconds = 0;
   orSetting setting = OPENREG_SETTING_INIT;
   orDeviceProp properties = OPENREG_DEVICE_PROP_INIT;
+  orDeviceProp
+      model{sizeof(orDeviceProp), "OpenReg simulated device", 0, 1, 0, 1};
   orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
   orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
   orActivity activity{};

@@ -45,10 +45,7 @@ class DeviceProperties:
 
 def properties(device: int) -> DeviceProperties:
     """Returns the properties of the device of an index."""
-    from torch_openreg._profiles import profile
-
     simulated = openreg().get_device_properties(device)
-    chosen = profile()
     described = DeviceProperties(
         simulated.name,
         simulated.major,
@@ -58,9 +55,8 @@ def properties(device: int) -> DeviceProperties:
         UUID(int=device),
         device,
     )
-    if chosen is None:
-        return described
-    return replace(described, L2_cache_size=chosen.l2_cache_size)
+    cache = simulated.L2_cache_size or described.L2_cache_size
+    return replace(described, L2_cache_size=cache)
 
 
 NAMES: dict[str, object] = {"_CudaDeviceProperties": DeviceProperties}

@@ -3,15 +3,13 @@
 #include "base/device_number.h"
 #include "base/error.h"
 #include "base/struct_size.h"
+#include "device/model.h"
 #include "device/runtime.h"
 #include "device/stream_handles.h"
 #include "settings/config.h"
-#include "settings/registered.h"
 
-#include <algorithm>
 #include <cstring>
 #include <string>
-#include <thread>
 
 using namespace openreg;
 
@@ -22,24 +20,6 @@ namespace {
       orErrorInvalidValue,
       "limit " + std::to_string(static_cast<int>(limit)) +
           " is not an orLimit: expected 0 or 1");
-}
-
-/// The name and the compute capability that devices report. Programs for CUDA
-/// choose code paths by the capability.
-struct Model {
-  const char* name;
-  int major;
-  int minor;
-};
-
-Model model() {
-  return registered_settings::is_cuda()
-      ? Model{"OpenReg simulated device (cuda)", 8, 0}
-      : Model{"OpenReg simulated device", 0, 1};
-}
-
-int processor_count() {
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
 } // namespace
@@ -73,12 +53,39 @@ orError_t orGetDeviceProperties(orDeviceProp* prop, int device) noexcept {
     check_device(device, config().device_count);
     orDeviceProp value = OPENREG_DEVICE_PROP_INIT;
     const Model reported = model();
-    std::strncpy(value.name, reported.name, sizeof(value.name) - 1);
+    reported.name.copy(value.name, sizeof(value.name) - 1);
     value.totalGlobalMem = config().device_memory;
-    value.multiProcessorCount = processor_count();
+    value.multiProcessorCount = reported.processors;
     value.major = reported.major;
     value.minor = reported.minor;
     write_struct(prop, "prop", value);
+  });
+}
+
+orError_t orSetDeviceModel(const orDeviceProp* prop) noexcept {
+  return api_call("orSetDeviceModel", [&] {
+    const orDeviceProp wanted = read_struct(prop, "prop");
+    const std::size_t length = strnlen(wanted.name, sizeof(wanted.name));
+    if (length == 0 || length == sizeof(wanted.name)) {
+      throw Failure(
+          orErrorInvalidValue,
+          "prop.name is not valid: expected 1 to " +
+              std::to_string(sizeof(wanted.name) - 1) + " characters");
+    }
+    if (wanted.multiProcessorCount < 1 || wanted.major < 0 ||
+        wanted.minor < 0) {
+      throw Failure(
+          orErrorInvalidValue,
+          "prop has multiProcessorCount " +
+              std::to_string(wanted.multiProcessorCount) + ", major " +
+              std::to_string(wanted.major) + " and minor " +
+              std::to_string(wanted.minor) + ": expected at least 1, 0 and 0");
+    }
+    set_model(
+        {{wanted.name, length},
+         wanted.major,
+         wanted.minor,
+         wanted.multiProcessorCount});
   });
 }
 
@@ -89,7 +96,7 @@ orDeviceGetAttribute(int* value, orDeviceAttr attr, int device) noexcept {
     check_device(device, config().device_count);
     switch (attr) {
       case orDevAttrMultiProcessorCount:
-        *value = processor_count();
+        *value = model().processors;
         return;
       case orDevAttrComputeCapabilityMajor:
         *value = model().major;

@@ -3,13 +3,16 @@
 #include "bindings/bindings.h"
 
 #include <nanobind/operators.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <stdexcept>
 #include <tuple>
+#include <utility>
 
 namespace openreg::python {
 namespace {
@@ -147,7 +150,29 @@ DeviceScope::~DeviceScope() {
   static_cast<void>(orSetDevice(previous_)); // it was set before: it exists
 }
 
+void set_device_model(
+    const std::string& name,
+    std::pair<int, int> capability,
+    int processors) {
+  orDeviceProp prop = OPENREG_DEVICE_PROP_INIT;
+  if (name.size() >= sizeof(prop.name)) {
+    throw std::invalid_argument(
+        "name has " + std::to_string(name.size()) + " bytes: expected 1 to " +
+        std::to_string(sizeof(prop.name) - 1));
+  }
+  name.copy(prop.name, sizeof(prop.name) - 1);
+  std::tie(prop.major, prop.minor) = capability;
+  prop.multiProcessorCount = processors;
+  check(orSetDeviceModel(&prop));
+}
+
 void init_device(nb::module_& m) {
+  m.def(
+      "set_device_model",
+      &set_device_model,
+      "name"_a,
+      "capability"_a,
+      "processors"_a);
   nb::class_<Device>(m, "Device", "One of the simulated devices.")
       .def(
           "__init__",
@@ -171,6 +196,12 @@ void init_device(nb::module_& m) {
             return std::make_tuple(prop.major, prop.minor);
           },
           "The device's compute capability, as (major, minor).")
+      .def_prop_ro(
+          "multi_processor_count",
+          [](const Device& self) {
+            return properties(self.index).multiProcessorCount;
+          },
+          "The number of processors; by default the CPU cores.")
       .def_prop_ro(
           "total_memory",
           [](const Device& self) {

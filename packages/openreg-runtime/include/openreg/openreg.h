@@ -427,6 +427,11 @@ OPENREG_API orError_t orSetDevice(int device) OPENREG_NOEXCEPT;
 /* Errors: InvalidValue, InvalidDevice. */
 OPENREG_API orError_t orGetDeviceProperties(orDeviceProp* prop, int device)
     OPENREG_NOEXCEPT;
+/* Makes all devices report the name, the capability and the processors of
+ * `prop`. Ignores its memory, which OPENREG_DEVICE_MEMORY sets. Does not
+ * initialize the devices. Errors: InvalidValue. */
+OPENREG_API orError_t orSetDeviceModel(const orDeviceProp* prop)
+    OPENREG_NOEXCEPT;
 /* Errors: InvalidValue, InvalidDevice. */
 OPENREG_API orError_t orDeviceGetAttribute(
     int* value,

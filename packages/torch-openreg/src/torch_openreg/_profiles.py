@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 
+from openreg_runtime._C import set_device_model
 from torch_openreg import _settings
 
 _GIB = 1 << 30
@@ -96,7 +97,7 @@ def load(value: str) -> Profile:
 
 
 def apply() -> None:
-    """Gives the devices the memory of the profile, before their first use.
+    """Makes the devices describe themselves as the GPU, before their first use.
 
     ``OPENREG_DEVICE_MEMORY`` wins, except if it has the value of another profile, which
     a parent process has applied.
@@ -109,5 +110,8 @@ def apply() -> None:
     if derived is not None and os.environ.get(_MEMORY) == derived:
         del os.environ[_MEMORY]
     os.environ.pop(_DERIVED, None)
-    if chosen is not None and _MEMORY not in os.environ:
+    if chosen is None:
+        return
+    if _MEMORY not in os.environ:
         os.environ[_MEMORY] = os.environ[_DERIVED] = str(chosen.total_memory)
+    set_device_model(chosen.name, chosen.capability, chosen.multi_processor_count)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,9 +29,11 @@ class DeviceProperties:
         minor: The minor number of the device's capability.
         total_memory: The device memory in bytes.
         multi_processor_count: The number of CPU cores, which the devices share.
+        L2_cache_size: The bytes of the cache of the GPU that ``OPENREG_PROFILE`` names,
+            else 0.
 
     With ``OPENREG_PROFILE``, the name, the capability and the number of multiprocessors
-    are the ones of the GPU.
+    are also the ones of the GPU.
     """
 
     name: str
@@ -40,6 +41,7 @@ class DeviceProperties:
     minor: int
     total_memory: int
     multi_processor_count: int
+    L2_cache_size: int = 0
 
 
 def is_available() -> bool:
@@ -155,21 +157,15 @@ def get_device_properties(device: Device = None) -> DeviceProperties:
         RuntimeError: If the device does not exist.
     """
     simulated = openreg_runtime.Device(valid_device_index(device))
-    chosen = profile()
-    if chosen is not None:
-        return DeviceProperties(
-            chosen.name,
-            *chosen.capability,
-            simulated.total_memory,
-            chosen.multi_processor_count,
-        )
     major, minor = simulated.capability
+    chosen = profile()
     return DeviceProperties(
         name=simulated.name,
         major=major,
         minor=minor,
         total_memory=simulated.total_memory,
-        multi_processor_count=os.cpu_count() or 1,
+        multi_processor_count=simulated.multi_processor_count,
+        L2_cache_size=0 if chosen is None else chosen.l2_cache_size,
     )
 
 
