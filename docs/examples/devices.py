@@ -4,7 +4,7 @@
 
 import openreg_runtime
 
-for setting in openreg_runtime.settings()[:13]:  # other packages add more
+for setting in openreg_runtime.settings()[:14]:  # other packages add more
     print(setting.name, setting.value, setting.source)
 # prints: OPENREG_DEVICE_COUNT 4 environment
 # prints: OPENREG_DEVICE_MEMORY 1GiB environment

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from openreg_predict import device_names, load_device
+from openreg_predict._devices import description
 from openreg_predict._profile import read_profile
 from torch_openreg._profiles import BUILT_IN, Profile, load
 
@@ -62,9 +63,7 @@ def test_built_in_profile_agrees_with_the_described_device(
 
 
 def test_file_is_read(tmp_path: Path) -> None:
-    text = (
-        Path(load_device.__code__.co_filename).parent / "devices/l4.yaml"
-    ).read_text()
+    text = (description.FOLDER / "l4.yaml").read_text()
     file = tmp_path / "mine.yaml"
     file.write_text(text.replace("name: NVIDIA L4", "name: My GPU"))
     assert load(str(file)).name == "My GPU"

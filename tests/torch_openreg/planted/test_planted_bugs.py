@@ -27,6 +27,8 @@ pytestmark = pytest.mark.differs_in_process("uninitialized", run=False)
 
 def failures(**environment: str) -> dict[str, str]:
     """Returns the programs that fail, with the names of their errors."""
+    if "OPENREG_PROFILE" not in environment:
+        environment["OPENREG_DEVICE_MEMORY"] = "16GiB"  # also on small machines
     ended = run(
         sys.executable,
         str(Path(programs.__file__)),

@@ -385,7 +385,8 @@ void* allocate_uncached(
   memory.uncached.insert(pointer);
   g_had_uncached = true;
   lock.unlock();
-  if (C10_UNLIKELY(g_fills_unwritten)) {
+  if (C10_UNLIKELY(g_fills_unwritten) &&
+      request.user == BlockPool::User::kWork) {
     fill_new(request, pointer, request.size);
   }
   return pointer;

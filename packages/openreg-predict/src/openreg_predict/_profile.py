@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from openreg_predict._device import load_device
-from openreg_predict._hardware import hardware
+from openreg_predict._devices.description import load_device
+from openreg_predict._devices.hardware import hardware
 
 _CAPABILITIES: Mapping[str, tuple[int, int]] = {
     "pascal": (6, 0), "volta": (7, 0), "turing": (7, 5), "ampere": (8, 0),

@@ -133,7 +133,9 @@ def record_of_rank(folder: Path, rank: int) -> Path:
 
 def records_in(folder: Path) -> list[Record]:
     """Reads the records of all ranks."""
-    files = sorted(folder.glob("rank*.jsonl"))
+    files = []
+    while (file := record_of_rank(folder, len(files))).is_file():
+        files.append(file)
     if not files:
         raise CommandError(f"argument script: {str(folder)!r} has no rank0.jsonl")
     try:
@@ -145,6 +147,8 @@ def records_in(folder: Path) -> list[Record]:
 def _record_ranks(options: argparse.Namespace, folder: Path) -> None:
     """Runs the script on each rank; each writes its record to the folder."""
     folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("rank*.jsonl"):  # of a run with more ranks
+        old.unlink()
     script = _script_of(options)
     name = options.name
     if name == "auto":

@@ -142,7 +142,7 @@ _Masks = Callable[[torch.Tensor], Mask]
 
 def _cat(masks: _Masks, tensors: Sequence[torch.Tensor], dim: int = 0) -> Mask:
     kept = [each for each in tensors if each.shape != (0,)]  # which cat skips
-    return torch.cat([masks(each) for each in kept], dim)
+    return torch.cat([masks(each) for each in kept], dim) if kept else _zeros(0)
 
 
 def _stack(masks: _Masks, tensors: Sequence[torch.Tensor], dim: int = 0) -> Mask:
@@ -238,8 +238,7 @@ class Unwritten:
         block = self._blocks.get(address)
         if block is None or tensor.numel() == 0:
             return
-        region = region_of(tensor)
-        if region and not region.gaps and region.end - region.start >= block.size:
+        if _covers(tensor, block):
             self.drop(address)
             return
         with torch._C._DisableTorchDispatch():
@@ -453,8 +452,7 @@ class Unwritten:
                     index, rest = divmod(index, size)
                     first.append(rest)
                 return Read(operand, unwritten, tuple(reversed(first)), block.place)
-            whole = operand.tensor.numel() * operand.tensor.element_size()
-            if not unwritten and whole >= block.size:
+            if not unwritten and _covers(operand.tensor, block):
                 self.drop(address)
         return None
 
@@ -519,6 +517,14 @@ def _bytes(block: _Block, tensor: torch.Tensor) -> torch.Tensor:
         (*(stride * item for stride in tensor.stride()), 1),
         int(tensor.storage_offset()) * item,
     )
+
+
+def _covers(tensor: torch.Tensor, block: _Block) -> bool:
+    """Returns whether a tensor has all bytes of a storage."""
+    region = region_of(tensor)
+    if region is None or region.gaps:
+        return False
+    return region.end - region.start >= block.size
 
 
 def _part(block: _Block, address: int, region: Region) -> torch.Tensor:
