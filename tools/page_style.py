@@ -20,6 +20,7 @@ from workspace import ROOT
 ORIGINAL = Path("packages/openreg-conformance/src/openreg_conformance/page_style.py")
 COPIES = (
     Path("packages/openreg-profiler/src/openreg_profiler/_page_style.py"),
+    Path("packages/torch-openreg/src/torch_openreg/hunt/_page_style.py"),
     Path("packages/openreg-predict/src/openreg_predict/_reports/page_style.py"),
 )
 

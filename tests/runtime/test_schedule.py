@@ -11,6 +11,7 @@ import pytest
 
 import openreg_runtime as runtime
 from openreg_runtime import schedule
+from openreg_runtime._C import get_schedule
 
 SEEDS = range(8)
 NAMES = ["lazy", *(f"random:{seed}" for seed in SEEDS)]
@@ -236,6 +237,22 @@ def test_schedule_is_eager_again_after_an_exception() -> None:
     stream, ran = runtime.Stream(), threading.Event()
     stream.launch(ran.set)
     assert ran.wait(30)
+
+
+def test_error_of_one_device_leaves_no_work_on_another() -> None:
+    def fail() -> None:
+        raise ValueError("of the kernel")
+
+    ran: list[int] = []
+    def launch_on_both() -> None:
+        with schedule("lazy"):
+            runtime.Stream(0).launch(fail)
+            runtime.Stream(1).launch(ran.append, 1)
+
+    with pytest.raises(ValueError, match="of the kernel"):
+        launch_on_both()
+    assert ran == [1]
+    assert get_schedule() == "eager"
 
 
 def test_schedule_changes_only_while_streams_are_idle() -> None:

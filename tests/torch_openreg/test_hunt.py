@@ -89,6 +89,13 @@ def test_seeds_keep_parameters(suite: Path) -> None:
     assert done.stdout.count("test_it.py::test_right[") == 4, done.stdout
 
 
+@pytest.mark.parametrize("name", ["fast", "random:x", "random:99999999999999999999"])
+def test_unknown_schedule_is_refused(suite: Path, name: str) -> None:
+    done = pytest_in(suite, f"--openreg-schedule={name}")
+    assert f"name is {name!r}, expected 'eager', 'lazy' or 'random:SEED'" in done.stderr
+    assert done.returncode == 4
+
+
 @pytest.mark.parametrize("option", ["--openreg-schedules=0", "--openreg-schedules=x"])
 def test_wrong_number_of_seeds_is_refused(suite: Path, option: str) -> None:
     done = pytest_in(suite, option)
@@ -141,6 +148,53 @@ def test_hunt_names_the_test_that_ends_the_process(suite: Path) -> None:
     done = hunt_in(suite, "--modes=plain", "pytest")
     assert done.returncode == 1
     assert "test_it fails in a plain run: ended the process: SIGABRT" in done.stdout
+
+
+def test_hunt_names_the_test_that_exits(suite: Path) -> None:
+    (suite / "test_it.py").write_text("import os\ndef test_it(): os._exit(1)\n")
+    done = hunt_in(suite, "--modes=plain", "pytest")
+    assert done.returncode == 1
+    assert "test_it fails in a plain run: ended the process with s" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "status"), [(["no_such_folder"], 4), (["-k", "nothing"], 5)]
+)
+def test_hunt_fails_if_pytest_does(suite: Path, words: list[str], status: int) -> None:
+    done = hunt_in(suite, "pytest", *words)
+    assert done.returncode == 1
+    assert f"the whole run fails in a plain run: pytest ended with status {status}" in (
+        done.stdout
+    )
+
+
+def test_error_that_hides_exhausted_memory_is_a_finding(suite: Path) -> None:
+    source = """
+        import torch
+
+        def allocate(chains):
+            try:
+                torch.ones(4, device="openreg")
+            except torch.OutOfMemoryError as error:
+                raise ValueError("too large") from (error if chains else None)
+
+        def test_hidden(): allocate(chains=False)
+        def test_chained(): allocate(chains=True)
+    """
+    (suite / "test_it.py").write_text(textwrap.dedent(source))
+    done = hunt_in(suite, "--modes=malloc", "--allocations=1", "pytest", "-q")
+    row = re.search(r"^test_it.py::test_hidden +(.*)$", done.stdout, re.MULTILINE)
+    assert row, done.stdout
+    assert row[1].split() == ["ok", "FAIL"]
+    assert "test_chained" not in done.stdout
+
+
+def test_command_that_repeats_a_test_keeps_options() -> None:
+    from torch_openreg.hunt._suite import _without_choice
+
+    words = ["-q", __file__, "-k", "one or two", "-p", "no:cacheprovider", "--x", "4"]
+    assert _without_choice(words) == ["-q", "-p", "no:cacheprovider", "--x", "4"]
+    assert _without_choice([f"{__file__}::test", "-mslow", "-n", "2"]) == ["-n", "2"]
 
 
 def test_hunt_ends_a_run_that_takes_too_long(suite: Path) -> None:

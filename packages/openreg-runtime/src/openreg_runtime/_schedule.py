@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ._C import device_count, get_schedule, set_schedule, synchronize
+from ._errors import OpenRegError
 
 
 @contextmanager
@@ -38,5 +39,12 @@ def schedule(name: str) -> Iterator[None]:
 
 
 def _wait_for_all() -> None:
+    """Waits for every device, then raises the first error."""
+    errors = []
     for device in range(device_count()):
-        synchronize(device)
+        try:
+            synchronize(device)
+        except OpenRegError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-_OUT_OF_MEMORY = pytest.StashKey[bool]()
-
 
 def configure(config: pytest.Config) -> None:
     """Adds what the options ask for.
@@ -63,12 +61,17 @@ class _FailingMalloc:
 
 
 def _is_out_of_memory(error: BaseException | None) -> bool:
+    """Returns whether an error tells its reader that memory is exhausted."""
     import torch
 
+    from openreg_runtime import OpenRegError
+
     while error is not None:
-        if isinstance(error, torch.OutOfMemoryError) or "injected" in str(error):
+        if isinstance(error, torch.OutOfMemoryError):
             return True
-        error = error.__cause__ or error.__context__
+        if isinstance(error, OpenRegError) and "injected" in str(error):
+            return True
+        error = error.__cause__
     return False
 
 
@@ -98,6 +101,9 @@ class _Record:
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self._write(test=nodeid, outcome="finished")
+
+    def pytest_sessionfinish(self) -> None:
+        self._write(test="", outcome="ended")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:

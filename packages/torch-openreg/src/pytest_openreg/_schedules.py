@@ -38,6 +38,12 @@ def configure(config: pytest.Config) -> None:
         )
     config.pluginmanager.register(_Seeds(config), "openreg-seeds")
     if name is not None:
+        from torch_openreg.testing import _schedule
+
+        try:
+            _schedule.check(name)
+        except ValueError as error:
+            raise pytest.UsageError(f"--openreg-schedule: {error}") from error
         config.pluginmanager.register(_OneSchedule(name), "openreg-schedule")
 
 
@@ -53,7 +59,7 @@ def _scheduled(name: str) -> Iterator[None]:
             yield
         finally:
             if before is None:
-                del os.environ["OPENREG_SCHEDULE"]
+                os.environ.pop("OPENREG_SCHEDULE", None)
             else:
                 os.environ["OPENREG_SCHEDULE"] = before
 

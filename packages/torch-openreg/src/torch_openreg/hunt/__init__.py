@@ -10,11 +10,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import openreg_runtime
-
 from ._modes import Mode, choose_modes
 from ._page import page
-from ._results import Hunt
+from ._results import WHOLE_RUN, Hunt
 from ._suite import Suite
 
 __all__ = ["main"]
@@ -72,9 +70,8 @@ def main(words: Sequence[str]) -> int:
     program, *arguments = options.command or [""]
     if program != "pytest":
         parser.error(f"command {program!r}: expected pytest and its arguments")
-    known = {setting.name for setting in openreg_runtime.settings()}
     try:
-        modes = choose_modes(known, options.seeds, options.allocations, options.modes)
+        modes = choose_modes(options.seeds, options.allocations, options.modes)
     except ValueError as error:
         parser.error(str(error))
     hunt = _run(modes, arguments, options.timeout)
@@ -96,7 +93,7 @@ def _run(modes: Sequence[Mode], arguments: Sequence[str], timeout: int) -> Hunt:
             run = suite.run(mode, timeout or hunt.default_timeout())
             hunt.runs.append(run)
             print(run.summary(), file=sys.stderr)
-            if mode.is_plain and not run.tests:
+            if mode.is_plain and WHOLE_RUN in run.failures:
                 print(run.output, file=sys.stderr)
                 break  # no mode would run more
     return hunt

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 # So that tests with the marker openreg_schedules are not repeated.
@@ -39,11 +39,10 @@ class Mode:
         return self.name == "plain"
 
 
-def all_modes(known: Collection[str], seeds: int, allocations: int) -> list[Mode]:
+def all_modes(seeds: int, allocations: int) -> list[Mode]:
     """Returns every mode.
 
     Args:
-        known: The settings of the installed packages.
         seeds: The number of random schedules.
         allocations: The number of modes in which allocations fail.
     """
@@ -65,15 +64,14 @@ def all_modes(known: Collection[str], seeds: int, allocations: int) -> list[Mode
         )
         for seed in range(seeds)
     ]
-    if "OPENREG_UNINITIALIZED" in known:
-        modes.append(
-            Mode(
-                "nan",
-                "reads of unwritten memory",
-                {"OPENREG_UNINITIALIZED": "nan"},
-                options=_EAGER,
-            )
+    modes.append(
+        Mode(
+            "nan",
+            "reads of unwritten memory",
+            {"OPENREG_UNINITIALIZED": "nan"},
+            options=_EAGER,
         )
+    )
     modes += [
         Mode(
             f"malloc:{nth}",
@@ -86,15 +84,13 @@ def all_modes(known: Collection[str], seeds: int, allocations: int) -> list[Mode
     return modes
 
 
-def choose_modes(
-    known: Collection[str], seeds: int, allocations: int, names: str | None
-) -> list[Mode]:
+def choose_modes(seeds: int, allocations: int, names: str | None) -> list[Mode]:
     """Returns the modes with these names or kinds, and always the plain one.
 
     Raises:
         ValueError: If a name is unknown.
     """
-    modes = all_modes(known, seeds, allocations)
+    modes = all_modes(seeds, allocations)
     if names is None:
         return modes
     wanted = [name.strip() for name in names.split(",") if name.strip()]

@@ -5,15 +5,10 @@ from __future__ import annotations
 
 from html import escape
 
+from . import _page_style
 from ._results import Finding, Hunt
 
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem; }
-table { border-collapse: collapse; margin: 1rem 0; }
-th, td { border: 1px solid #ccc; padding: .2rem .6rem; text-align: left; }
-td.FAIL { background: #fdd; font-weight: bold; }
-code, pre { font: 13px/1.4 monospace; }
-"""
+_STYLE = "td.FAIL { background: var(--bad); color: #fff; font-weight: bold; }"
 
 
 def page(hunt: Hunt) -> str:
@@ -21,10 +16,7 @@ def page(hunt: Hunt) -> str:
     findings = hunt.findings()
     last = escape(hunt.table().rsplit("\n", 1)[-1])
     parts = [
-        "<!DOCTYPE html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        f"<title>hunt</title><style>{_STYLE}</style></head><body>",
-        f"<h1>pytest {escape(' '.join(hunt.arguments))}</h1><p>{last}</p>",
+        f"<p class=big>{last}</p>",
         _runs(hunt),
         _matrix(hunt, findings) if findings else "",
         *map(_details, findings),
@@ -33,13 +25,17 @@ def page(hunt: Hunt) -> str:
             f"<pre>{escape(failure.message)}\n{escape(failure.command)}</pre>"
             for failure in hunt.plain_failures()
         ),
-        "</body></html>",
     ]
-    return "\n".join(filter(None, parts)) + "\n"
+    title = f"pytest {' '.join(hunt.arguments)}"
+    return _page_style.page(title, filter(None, parts), style=_STYLE)
 
 
 def _row(tag: str, cells: list[str]) -> str:
     return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>"
+
+
+def _table(rows: list[str]) -> str:
+    return "<div class=wide><table>" + "\n".join(rows) + "</table></div>"
 
 
 def _runs(hunt: Hunt) -> str:
@@ -47,7 +43,7 @@ def _runs(hunt: Hunt) -> str:
     for run in hunt.runs:
         counts = [str(len(run.tests)), str(len(run.failures)), f"{run.seconds:.1f}"]
         rows.append(_row("td", [run.mode.name, escape(run.mode.finds), *counts]))
-    return "<table>" + "\n".join(rows) + "</table>"
+    return _table(rows)
 
 
 def _matrix(hunt: Hunt, findings: list[Finding]) -> str:
@@ -56,7 +52,7 @@ def _matrix(hunt: Hunt, findings: list[Finding]) -> str:
         cells = [hunt.cell(run, finding.test) for run in hunt.runs]
         marked = "".join(f'<td class="{cell}">{cell}</td>' for cell in cells)
         rows.append(f"<tr><td>{escape(finding.test)}</td>{marked}</tr>")
-    return "<table>" + "\n".join(rows) + "</table>"
+    return _table(rows)
 
 
 def _details(finding: Finding) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ._modes import Mode
 
+WHOLE_RUN = "the whole run"  # in place of a test
 _FIRST_TIMEOUT = 3600  # seconds, for the plain run
 _MESSAGE = 100  # characters in the table
 
@@ -18,7 +19,7 @@ class Failure:
     """A test that failed in a mode.
 
     Attributes:
-        test: Its node ID.
+        test: Its node ID, or WHOLE_RUN.
         message: The first line of its error.
         command: The command that repeats it.
     """

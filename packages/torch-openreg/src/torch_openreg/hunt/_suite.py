@@ -15,9 +15,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from ._modes import Mode
-from ._results import Failure, Run
+from ._results import WHOLE_RUN, Failure, Run
 
 _OUTPUT_LINES = 20  # of a run that ended early
+_TESTS_RAN = (0, 1)  # statuses of pytest: all passed, or some failed
+# Options of pytest that choose tests, and other options whose value is a word.
+_CHOOSES = ("-k", "-m")
+_HAS_VALUE = ("-c", "-n", "-o", "-p", "-W", "--rootdir", "--confcutdir", "--basetemp")
 
 
 class Suite:
@@ -64,10 +68,13 @@ class Suite:
 
     def _read(self, run: Run, lines: Sequence[str], timed_out: bool) -> None:
         started: dict[str, None] = {}
+        ended = False
         for line in lines:
             event = json.loads(line)
             test, outcome = event["test"], event["outcome"]
-            if outcome == "started":
+            if outcome == "ended":
+                ended = True
+            elif outcome == "started":
                 started[test] = None
             elif outcome == "finished":
                 started.pop(test, None)
@@ -79,21 +86,46 @@ class Suite:
                     run.expected.add(test)
                 elif test not in run.failures:
                     run.failures[test] = Failure(test, event["message"])
-        if run.status < 0 or timed_out:
-            reason = (
-                f"did not end within {run.seconds:.0f} s"
-                if timed_out
-                else f"ended the process: {_signal_name(-run.status)}"
-            )
-            for test in started or {"the whole run": None}:
-                run.tests[test] = "failed"
-                run.failures[test] = Failure(test, reason)
+        if timed_out:
+            reason = f"did not end within {run.seconds:.0f} s"
+        elif run.status < 0:
+            reason = f"ended the process: {_signal_name(-run.status)}"
+        elif started and not ended:
+            reason = f"ended the process with status {run.status}"
+        elif run.status in _TESTS_RAN or run.failures:
+            return
+        else:
+            last = run.output.rpartition("\n")[2]
+            reason = f"pytest ended with status {run.status}: {last}"
+        for test in started or {WHOLE_RUN: None}:
+            run.tests[test] = "failed"
+            run.failures[test] = Failure(test, reason)
 
     def _command(self, mode: Mode, test: str) -> str:
         variables = [f"{name}={value}" for name, value in mode.environment.items()]
-        ours = [each for each in self._arguments if each.startswith("--openreg-")]
-        words = ["python", "-m", "pytest", test, *ours, *mode.options]
+        chosen = self._arguments
+        if test != WHOLE_RUN:
+            chosen = [test, *_without_choice(self._arguments)]
+        words = ["python", "-m", "pytest", *chosen, *mode.options]
         return " ".join([*variables, *map(shlex.quote, words)])
+
+
+def _without_choice(arguments: Sequence[str]) -> list[str]:
+    """Returns the arguments of pytest except for those that choose tests."""
+    kept: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        if word in _CHOOSES:
+            next(words, None)
+        elif word in _HAS_VALUE:
+            kept += [word, *([value] if (value := next(words, "")) else [])]
+        elif not word.startswith(_CHOOSES) and not _is_path(word):
+            kept.append(word)
+    return kept
+
+
+def _is_path(word: str) -> bool:
+    return not word.startswith("-") and Path(word.partition("::")[0]).exists()
 
 
 def _signal_name(number: int) -> str:

@@ -3,10 +3,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import openreg_runtime
+
+_LARGEST_SEED = (1 << 64) - 1
+
+
+def check(name: str) -> None:
+    """Raises ``ValueError`` unless there is a schedule of this name."""
+    seed = re.fullmatch("random:([0-9]+)", name)
+    if name in ("eager", "lazy") or (seed and int(seed[1]) <= _LARGEST_SEED):
+        return
+    raise ValueError(
+        f"schedule: name is {name!r}, expected 'eager', 'lazy' or 'random:SEED' with a "
+        f"whole number up to {_LARGEST_SEED}, such as 'random:7'"
+    )
 
 
 @contextmanager
@@ -25,11 +39,6 @@ def schedule(name: str) -> Iterator[None]:
         RuntimeError: If ``OPENREG_LAUNCH_BLOCKING=1`` leaves nothing to order, or with
             the error of work that failed.
     """
-    kind, _, seed = name.partition(":")
-    if name not in ("eager", "lazy") and not (kind == "random" and seed.isdecimal()):
-        raise ValueError(
-            f"schedule: name is {name!r}, expected 'eager', 'lazy' or 'random:SEED' "
-            "with a whole number, such as 'random:7'"
-        )
+    check(name)
     with openreg_runtime.schedule(name):
         yield
