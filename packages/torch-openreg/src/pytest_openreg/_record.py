@@ -61,7 +61,7 @@ class _FailingMalloc:
 
 
 def _is_out_of_memory(error: BaseException | None) -> bool:
-    """Returns whether an error tells its reader that memory is exhausted."""
+    """Returns whether an error reports that memory is exhausted."""
     import torch
 
     from openreg_runtime import OpenRegError

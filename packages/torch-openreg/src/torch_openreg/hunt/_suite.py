@@ -19,7 +19,7 @@ from ._results import WHOLE_RUN, Failure, Run
 
 _OUTPUT_LINES = 20  # of a run that ended early
 _TESTS_RAN = (0, 1)  # statuses of pytest: all passed, or some failed
-# Options of pytest that choose tests, and other options whose value is a word.
+# Options of pytest that choose tests, and other options with a separate value.
 _CHOOSES = ("-k", "-m")
 _HAS_VALUE = ("-c", "-n", "-o", "-p", "-W", "--rootdir", "--confcutdir", "--basetemp")
 
@@ -111,7 +111,7 @@ class Suite:
 
 
 def _without_choice(arguments: Sequence[str]) -> list[str]:
-    """Returns the arguments of pytest except for those that choose tests."""
+    """Returns the arguments of pytest without the choice of tests."""
     kept: list[str] = []
     words = iter(arguments)
     for word in words:
