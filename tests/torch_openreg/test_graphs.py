@@ -449,6 +449,7 @@ def test_copy_between_devices_is_captured_where_their_streams_are_joined(
 ) -> None:
     x = torch.zeros(3, device="openreg:0")
     there = torch.zeros(3, device="openreg:1")
+    torch.accelerator.synchronize(1)  # the graph does not wait for the zeros
     other = torch.Stream(device="openreg:1")
 
     def step() -> None:

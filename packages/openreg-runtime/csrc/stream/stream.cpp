@@ -346,16 +346,14 @@ void Stream::wait_for_room(Lock& lock, const Entry& entry) {
   const CancellationDeferred deferred;
   const Deadline limit = deadline();
   while (queue_.size() >= kMaxQueued && !process::exiting()) {
-    if (schedule::is_on()) [[unlikely]] {
-      wait_scheduled(
-          lock,
-          [this] { return queue_.size() < kMaxQueued || process::exiting(); },
-          completed_ + 1,
-          limit);
+    wake_at_ = std::min(wake_at_, completed_ + 1);
+    const bool scheduled = schedule::is_on();
+    if (scheduled && run_scheduled(lock)) {
       continue;
     }
-    wake_at_ = std::min(wake_at_, completed_ + 1);
-    if (!limit.at) {
+    if (!limit.at && scheduled) { // another stream may hold this one up
+      done_.wait_for(lock, StallCheck::kLook);
+    } else if (!limit.at) {
       done_.wait(lock);
     } else if (
         done_.wait_until(lock, *limit.at) == std::cv_status::timeout &&
@@ -631,10 +629,7 @@ void Stream::wait_scheduled(
     if (late) {
       throw_timeout(completed, deadline);
     }
-    lock.unlock();
-    const bool ran = schedule::run_next(*this);
-    lock.lock();
-    if (ran || done()) {
+    if (run_scheduled(lock) || done()) {
       continue;
     }
     if (edge) {
@@ -644,6 +639,14 @@ void Stream::wait_scheduled(
     wake_at_ = std::min(wake_at_, completed);
     done_.wait_for(lock, StallCheck::kLook);
   }
+}
+
+/// Runs an entry for a wait for this stream. Returns whether one has run.
+bool Stream::run_scheduled(Lock& lock) {
+  lock.unlock();
+  const bool ran = schedule::run_next(*this);
+  lock.lock();
+  return ran;
 }
 
 } // namespace openreg

@@ -190,6 +190,7 @@ class Stream final : public schedule::Queue {
       const std::function<bool()>& done,
       std::uint64_t completed,
       const Deadline& deadline);
+  bool run_scheduled(Lock& lock);
   [[noreturn]] void throw_timeout(
       std::uint64_t completed,
       const Deadline& deadline) const;
