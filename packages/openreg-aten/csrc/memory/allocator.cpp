@@ -26,6 +26,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 #include <unordered_set>
@@ -362,9 +363,11 @@ pool_for(DeviceMemory& memory, orStream_t stream, BlockPool::User user) {
 void fill_new(const BlockPool::Request& request, void* pointer, size_t size) {
   const orError_t error =
       enqueue_unwritten(request.stream, request.pool, pointer, size);
-  if (error != orSuccess) {
-    free_block(pointer);
+  try {
     OPENREG_CHECK(error);
+  } catch (...) {
+    free_block(pointer);
+    throw;
   }
 }
 
@@ -421,9 +424,13 @@ void fill_freed(DeviceMemory& memory, void* pointer) noexcept {
   }
   const auto stream = static_cast<orStream_t>(block->stream);
   int here = 0;
-  if (orStreamRunsHere(stream, &here) != orSuccess || here != 0 ||
-      enqueue_unwritten(stream, pool, pointer, block->size) != orSuccess) {
-    static_cast<void>(orGetLastError());
+  try {
+    if (orStreamRunsHere(stream, &here) != orSuccess || here != 0 ||
+        enqueue_unwritten(stream, pool, pointer, block->size) != orSuccess) {
+      static_cast<void>(orGetLastError());
+    }
+  } catch (const std::bad_alloc&) {
+    return; // the block is filled when it is allocated again
   }
 }
 

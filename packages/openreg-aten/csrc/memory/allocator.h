@@ -31,7 +31,7 @@ void* allocate_idle_block(c10::DeviceIndex device, size_t size);
 /// stream.
 void* allocate_kernel_block(c10::DeviceIndex device, size_t size);
 /// Frees a block. No effect in a forked child. Takes the GIL only while stacks
-/// of frees are recorded, or memory is traced.
+/// of frees are recorded, memory is traced, or OPENREG_UNINITIALIZED is nan.
 void free_block(void* pointer) noexcept;
 
 /// Forgets the memory that a device had before a reset.

@@ -50,9 +50,9 @@ class Device {
   void synchronize();
   /// Resets the device.
   void reset(EndStreams end_streams);
-  /// Waits until no command runs, at most until `deadline`.
   /// Whether no stream has work.
   bool idle();
+  /// Waits until no command runs, at most until `deadline`.
   void settle(Point::Clock::time_point deadline);
   /// Drops queued commands at exit.
   void abandon();

@@ -24,9 +24,9 @@ class Runtime {
   }
   /// Waits for all work of all devices like Device::drain().
   void drain();
-  /// Waits until no command runs, at most until `deadline`.
   /// Whether no stream has work.
   bool idle();
+  /// Waits until no command runs, at most until `deadline`.
   void settle(Point::Clock::time_point deadline);
   /// Drops queued commands at exit.
   void abandon();

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <unistd.h>
@@ -26,8 +27,10 @@ constexpr std::uint64_t kChancesInWaits[] = {0, 0, 16, 64};
 constexpr std::uint64_t kWeights[] = {1, 4, 16};
 constexpr std::uint64_t kFull = 64;
 
-// A program that queries this often without another call polls.
-constexpr std::uint32_t kQueriesOfPolling = 16;
+// A program that queries this often without another call polls, and so does one
+// that queries even more often without a wait.
+constexpr std::uint32_t kQueriesInARow = 16;
+constexpr std::uint32_t kQueriesWithoutWait = 1024;
 
 // The time without work after which an entry counts as blocked. Long, because
 // a collective blocks until its peers run theirs.
@@ -50,7 +53,8 @@ struct Scheduler {
 
   std::atomic<bool> released{false};
   std::atomic<std::uint64_t> calls{0};
-  std::atomic<std::uint32_t> queries{0}; // in a row
+  std::atomic<std::uint32_t> queries{0};     // in a row
+  std::atomic<std::uint32_t> all_queries{0}; // since the last wait
 
   /// Notes a call of the program, which ends a release of the workers.
   void note_call() noexcept {
@@ -58,9 +62,20 @@ struct Scheduler {
     queries.store(0, std::memory_order_relaxed);
     released.store(false, std::memory_order_relaxed);
   }
+  /// Returns whether a program with one more query polls.
+  bool note_query() noexcept {
+    const auto row = queries.fetch_add(1, std::memory_order_relaxed);
+    const auto all = all_queries.fetch_add(1, std::memory_order_relaxed);
+    return row >= kQueriesInARow || all >= kQueriesWithoutWait;
+  }
   std::vector<Queue*> list() {
     const std::lock_guard lock(mutex);
     return queues;
+  }
+  /// Draws whether a submission, or a wait, runs any entry.
+  bool draw(bool in_wait) {
+    const std::lock_guard lock(mutex);
+    return random.below(kFull) < (in_wait ? chance_in_wait : chance);
   }
   /// The weight of the queue with that place in the list.
   std::uint64_t weight_of(std::size_t place) const noexcept {
@@ -167,11 +182,6 @@ bool is_random() noexcept {
       static_cast<int>(Schedule::Mode::kRandom);
 }
 
-bool draw_chance(Scheduler& own, const std::uint64_t& chance) {
-  const std::lock_guard lock(own.mutex);
-  return own.random.below(kFull) < chance;
-}
-
 std::uint64_t rank() {
   const char* text = std::getenv("RANK");
   return text != nullptr ? std::strtoull(text, nullptr, 10) : 0;
@@ -187,7 +197,8 @@ void start(const Schedule& schedule) {
     own.watched = true;
   }
   own.schedule = schedule;
-  own.random = Random(Random::mix(schedule.seed) + rank() * Random::kStep);
+  own.random =
+      Random(Random::mix(Random::mix(schedule.seed) + rank() * Random::kStep));
   own.weight_seed = own.random.next();
   own.chance = kChances[own.random.below(std::size(kChances))];
   own.chance_in_wait =
@@ -195,6 +206,7 @@ void start(const Schedule& schedule) {
   own.queues.clear();
   own.released = false;
   own.queries = 0;
+  own.all_queries = 0;
   __atomic_store_n(&g_mode, static_cast<int>(schedule.mode), __ATOMIC_RELAXED);
 }
 
@@ -214,6 +226,7 @@ void note_progress() noexcept {
 
 void note_wait() noexcept {
   scheduler().note_call();
+  scheduler().all_queries = 0;
 }
 
 void add(Queue& queue) {
@@ -231,19 +244,25 @@ void interleave() {
   if (!is_random()) {
     return;
   }
-  while (draw_chance(own, own.chance)) {
-    Queue* queue = draw(own);
-    if (queue == nullptr ||
-        !queue->run_chosen(StallCheck(kEntryBlocked, kLongest))) {
-      return;
+  try {
+    while (own.draw(/*in_wait=*/false)) {
+      Queue* queue = draw(own);
+      if (queue == nullptr ||
+          !queue->run_chosen(StallCheck(kEntryBlocked, kLongest))) {
+        return;
+      }
     }
+  } catch (const std::exception&) {
+    // The submission has succeeded. If no worker can be started, the wait for
+    // the entry reports it.
+    return;
   }
 }
 
 bool run_next(const Queue& target) {
   Scheduler& own = scheduler();
   Queue* queue = nullptr;
-  if (!is_random() || !draw_chance(own, own.chance_in_wait)) {
+  if (!is_random() || !own.draw(/*in_wait=*/true)) {
     queue = needed_for(target, own.list());
   }
   if (queue == nullptr && is_random()) {
@@ -259,7 +278,7 @@ bool run_next(const Queue& target) {
 
 void note_query(const Queue& target) {
   Scheduler& own = scheduler();
-  if (own.queries.fetch_add(1, std::memory_order_relaxed) < kQueriesOfPolling) {
+  if (!own.note_query()) {
     return;
   }
   // Short, because the caller may hold a lock that the entry needs.

@@ -443,6 +443,9 @@ void Stream::execute_next(Lock& lock, std::uint64_t most) {
     const RunningScope scope(this, device_, /*part=*/false);
     const Entry entry = std::move(queue_.front());
     queue_.pop_front();
+    if (const auto* wait = entry.as<AwaitPoint>()) {
+      awaited_ = wait->point->stream();
+    }
     lock.unlock();
     if (const auto* record = entry.as<RecordPoint>()) {
       recorded = record->point;
@@ -473,6 +476,7 @@ void Stream::keep_failure(Error error, bool dropped) {
 
 void Stream::finish_turn() {
   busy_ = false;
+  awaited_ = nullptr;
   ++completed_;
   pass_turn();
   if (completed_ >= wake_at_) {
@@ -595,7 +599,8 @@ void Stream::wait_until(
 schedule::Queue::Next Stream::next() const {
   const Lock lock(mutex_);
   if (busy_) {
-    return {State::kBusy};
+    return awaited_ == nullptr ? Next{State::kBusy}
+                               : Next{State::kBlocked, awaited_};
   }
   if (queue_.empty()) {
     return {State::kEmpty};
@@ -620,6 +625,7 @@ void Stream::wait_scheduled(
     edge.emplace(*this, completed);
   }
   schedule::note_wait();
+  schedule::add(*this); // a submission may have begun before the schedule
   while (!done()) {
     if (!busy_ && !queue_.empty() && process::exiting()) {
       drop_queue();
@@ -643,10 +649,17 @@ void Stream::wait_scheduled(
 
 /// Runs an entry for a wait for this stream. Returns whether one has run.
 bool Stream::run_scheduled(Lock& lock) {
-  lock.unlock();
-  const bool ran = schedule::run_next(*this);
-  lock.lock();
-  return ran;
+  struct Unlocked {
+    explicit Unlocked(Lock& each) : lock(each) {
+      lock.unlock();
+    }
+    ~Unlocked() {
+      lock.lock();
+    }
+    Lock& lock;
+  };
+  const Unlocked scope(lock); // also if it throws
+  return schedule::run_next(*this);
 }
 
 } // namespace openreg

@@ -225,8 +225,9 @@ class Stream final : public schedule::Queue {
   bool busy_ = false;          // an executor is at work
   bool has_worker_ = false;
   bool worker_sleeps_ = false;
-  bool worker_ends_ = false; // unless there is work when it wakes
-  bool chosen_ = false;      // the worker runs the next entry
+  bool worker_ends_ = false;        // unless there is work when it wakes
+  bool chosen_ = false;             // the worker runs the next entry
+  const Stream* awaited_ = nullptr; // by the entry that a thread runs
   Spin spin_;
   std::uint64_t completed_at_last_look_ = 0; // of end_idle_worker()
   bool retired_ = false;

@@ -141,8 +141,8 @@ bool Stream::run_chosen(StallCheck check) {
   }
   const CancellationDeferred deferred;
   const std::uint64_t target = completed_ + 1;
-  chosen_ = true;
   wake_worker(lock);
+  chosen_ = true; // the worker looks when this thread waits
   while (completed_ < target) {
     wake_at_ = std::min(wake_at_, target);
     done_.wait_for(lock, StallCheck::kLook);
