@@ -390,7 +390,10 @@ def test_gradients_of_a_channels_last_group_norm_differ_only_by_rounding(
 
     ours, cpu = run(device, torch.float32), run("cpu", torch.float32)
     assert torch.equal(ours[0].cpu(), cpu[0])
-    assert not torch.equal(ours[1].cpu(), cpu[1])
+    assert any(
+        not torch.equal(result.cpu(), expected)
+        for result, expected in zip(ours[1:], cpu[1:], strict=True)
+    )
     for result, expected in zip(ours, run("cpu", torch.float64), strict=True):
         torch.testing.assert_close(
             result.cpu().double(), expected, rtol=1e-5, atol=1e-4

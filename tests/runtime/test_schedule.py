@@ -239,6 +239,19 @@ def test_schedule_is_eager_again_after_an_exception() -> None:
     assert ran.wait(30)
 
 
+def test_loop_that_polls_and_submits_ends() -> None:
+    with schedule("lazy"):
+        one, other = runtime.Stream(), runtime.Stream()
+        one.launch(lambda: None)
+        event = runtime.Event()
+        event.record(one)
+        count = 0
+        while not event.query():
+            other.launch(lambda: None)
+            count += 1
+            assert count < 4000
+
+
 def test_error_of_one_device_leaves_no_work_on_another() -> None:
     def fail() -> None:
         raise ValueError("of the kernel")

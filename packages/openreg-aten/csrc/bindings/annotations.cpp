@@ -32,7 +32,9 @@ Annotations& kept() {
 }
 
 std::atomic<Recorded> g_recorded{Recorded::kNone};
+std::atomic<uint64_t> g_stops{0};
 thread_local std::optional<at::CallbackHandle> t_callback;
+thread_local uint64_t t_stops = 0; // when this thread was chosen
 
 void drop_oldest() {
   while (kept().entries.size() > kept().max_entries) {
@@ -56,17 +58,23 @@ void add_annotation(const at::RecordFunction& range, bool is_begin) {
 /// A callback for one thread stays if another thread stops the recording, so it
 /// compares the state.
 template <Recorded kFor>
+bool is_recorded() {
+  return g_recorded == kFor &&
+      (kFor == Recorded::kAllThreads || t_stops == g_stops);
+}
+
+template <Recorded kFor>
 at::RecordFunctionCallback annotating() {
   at::RecordFunctionCallback made(
       [](const at::RecordFunction& range)
           -> std::unique_ptr<at::ObserverContext> {
-        if (g_recorded == kFor) {
+        if (is_recorded<kFor>()) {
           add_annotation(range, /*is_begin=*/true);
         }
         return nullptr;
       },
       [](const at::RecordFunction& range, at::ObserverContext*) {
-        if (g_recorded == kFor) {
+        if (is_recorded<kFor>()) {
           add_annotation(range, /*is_begin=*/false);
         }
       });
@@ -100,12 +108,14 @@ void record_annotations(bool all_threads, size_t max_entries) {
     t_callback =
         at::addThreadLocalCallback(annotating<Recorded::kChosenThreads>());
   }
+  t_stops = g_stops;
   g_recorded = Recorded::kChosenThreads;
 }
 
 void stop_annotations() {
   const std::lock_guard lock(kept().mutex);
   g_recorded = Recorded::kNone;
+  ++g_stops;
   remove_callback(kept().callback);
   remove_callback(t_callback);
 }
