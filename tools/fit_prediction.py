@@ -31,6 +31,7 @@ from openreg_predict._costs.entries import (
     FILE,
     Correction,
     Entry,
+    chip_of,
     correction_of,
     entry_of,
     to_json,
@@ -179,11 +180,14 @@ class Judgement:
 
     Attributes:
         folds: Rows predicted from other rows of their device.
-        siblings: Rows of devices predicted from others of their generation.
+        twins: Rows of devices predicted from others with their chip.
+        siblings: Rows of devices predicted from others of their generation, but not
+            of their chip.
         strangers: Rows of devices predicted from other generations.
     """
 
     folds: Array
+    twins: list[Array]
     siblings: list[Array]
     strangers: list[Array]
 
@@ -195,13 +199,16 @@ def judge(name: str, rows: Rows, entry: Entry) -> Judgement:
     start = entry.constants
     places = np.random.default_rng(0).permutation(len(ids)) % 5
     folds = [held_out(name, rows, places == k, start, f"fold {k}") for k in range(5)]
-    result = Judgement(np.concatenate(folds), [], [])
+    result = Judgement(np.concatenate(folds), [], [], [])
+    chips = np.array([chip_of(name, d) for d in rows.devices])
     for generation in sorted(set(generations)):
         members = sorted(set(ids[generations == generation]))
         if len(members) > 1:
-            result.siblings += [
-                held_out(name, rows, ids == m, start, m) for m in members
-            ]
+            for member in members:
+                own = ids == member
+                residuals = held_out(name, rows, own, start, member)
+                has_twin = chips[own][0] in chips[~own]
+                (result.twins if has_twin else result.siblings).append(residuals)
         if (generations != generation).any():
             own = generations == generation
             result.strangers += [
@@ -233,14 +240,22 @@ def bounds_of(
     An entry without a second device takes the typical error between devices from the
     entries that have one.
     """
+    twin = typical_offset([r for j in judged.values() for r in j.twins])
     near = typical_offset([r for j in judged.values() for r in j.siblings])
     far = typical_offset([r for j in judged.values() for r in j.strangers])
     print(
-        f"typical error of a device: {near:.3f} if its generation is known, {far:.3f}"
+        f"typical error of a device: {twin:.3f} if its chip is known, {near:.3f} if "
+        f"its generation is, otherwise {far:.3f}"
     )
+    near = min(near, far)  # outliers of one source must not make it less certain
     result = {}
     for name, each in judged.items():
         folds = quantiles(each.folds)
+        chip = (
+            weighted_quantiles([each.folds, *each.twins])
+            if each.twins
+            else widened(folds, twin)
+        )
         same = (
             weighted_quantiles([each.folds, *each.siblings])
             if each.siblings
@@ -252,8 +267,12 @@ def bounds_of(
             else widened(folds, far)
         )
         result[name] = {
-            "same": same,
-            "other": (min(other[0], same[0]), max(other[1], same[1])),
+            "chip": chip,
+            "same": (min(same[0], chip[0]), max(same[1], chip[1])),
+            "other": (
+                min(other[0], same[0], chip[0]),
+                max(other[1], same[1], chip[1]),
+            ),
         }
     return result
 
@@ -418,7 +437,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"corrected {100 * relative_error(after, rows.measured):.1f} %"
         )
         print("  ", {k: float(f"{v:.3g}") for k, v in entry.constants.items()})
-        fitted[name] = entry
+        chips = {chip_of(name, device) for device in rows.devices}
+        fitted[name] = entry = replace(entry, chips=frozenset(chips))
         judged[name] = judge(name, rows, entry)
         rows_of[name] = sources_of(rows)
     for name, spread in bounds_of(judged).items():

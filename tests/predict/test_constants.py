@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from openreg_predict import load_device, predict
 from openreg_predict._costs.entries import (
     FAMILIES,
     entries,
@@ -19,6 +20,7 @@ from openreg_predict._costs.entries import (
     model_constants,
 )
 from openreg_predict._costs.fitting import fit, relative_error
+from openreg_predict._works.table import gemm
 
 FOLDER = os.environ.get("OPENREG_PREDICT_DATA")
 TRAINING = re.compile(r"(tro|trc|trm)\d+")
@@ -88,9 +90,18 @@ def test_bounds_enclose_the_prediction():
     for entry in entries().values():
         for low, high in entry.spread.values():
             assert 0 < low <= 1 <= high
-        near, far = entry.spread["same"], entry.spread["other"]
-        assert far[0] <= near[0]
-        assert far[1] >= near[1]
+        chip, near, far = (entry.spread[key] for key in ("chip", "same", "other"))
+        assert far[0] <= near[0] <= chip[0]
+        assert far[1] >= near[1] >= chip[1]
+
+
+def test_bounds_are_narrower_for_the_chip_of_a_training_device():
+    work = gemm(1, 4096, 4096, 4096, "bf16")
+    times = [
+        predict(work, load_device(name).sheet) for name in ("h100-sxm", "h200-sxm")
+    ]
+    assert times[0].width == pytest.approx(times[1].width)
+    assert times[0].width < predict(work, load_device("l4").sheet).width
 
 
 def test_constants_are_positive():

@@ -316,6 +316,14 @@ def test_compiled_modules_are_recorded_without_a_warning() -> None:
     assert op.region == 0
 
 
+def test_whole_graphs_are_recorded() -> None:
+    compiled = torch.compile(lambda x: x.sin(), backend="eager", fullgraph=True)
+    with openreg_predict.record() as record:
+        compiled(torch.ones(4, device="openreg"))
+    assert first(record, "sin").region == 0
+    assert compiled(torch.zeros(4)).sum().item() == 0
+
+
 def test_filters_of_warnings_that_a_program_sets_outlive_the_recording() -> None:
     with warnings.catch_warnings():
         with openreg_predict.record():
@@ -334,3 +342,35 @@ def test_module_that_raises_is_left() -> None:
     assert record.modules[first(record, "neg").module] == ""
     assert "__call__" in vars(nn.Module)
     assert nn.Module.__call__ is nn.Module._wrapped_call_impl
+
+
+def test_flex_attention_is_one_kernel_in_each_direction() -> None:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    q, k, v = (
+        torch.randn(1, 2, 16, 8, device="openreg", requires_grad=True) for _ in range(3)
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "flex_attention called without torch.compile")
+        with openreg_predict.record() as record:
+            flex_attention(q, k, v).sum().backward()
+    assert "flex_attention" in names(record)
+    assert "flex_attention_backward" in names(record)
+    assert "bmm" not in names(record)
+    assert q.grad is not None
+    forward, backward = (
+        work for work in works_of(record).values() if work.kind == "attention"
+    )
+    assert forward.flops == 4 * 2 * 16 * 16 * 8
+    assert backward.flops == 2.5 * forward.flops
+    assert not record.problems
+
+
+def test_calls_within_other_higher_order_operators_are_a_problem() -> None:
+    x = torch.ones(4, device="openreg")
+    with openreg_predict.record() as record:
+        y = torch.ops.higher_order.cond(
+            True, lambda x: x.sin(), lambda x: x.cos(), (x,)
+        )
+    assert record.problems == ["the calls within cond are not recorded"]
+    assert torch.equal(y.cpu(), torch.ones(4).sin())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -205,8 +205,10 @@ class Entry:
         constants: The general constants.
         generations: The constants of generations with training rows.
         correction: The correction of residuals.
-        spread: Factors of the bounds of 80 %, for devices of a known generation
-            ("same") and of others ("other").
+        spread: Factors of the bounds of 80 %, for devices with the chip of a training
+            device ("chip"), for others of a known generation ("same"), and for
+            unknown generations ("other").
+        chips: The chips of training devices, see :func:`chip_of`.
     """
 
     name: str
@@ -214,6 +216,7 @@ class Entry:
     generations: Mapping[str, Constants]
     correction: Correction
     spread: Mapping[str, tuple[float, float]]
+    chips: Collection[str] = ()
 
     @property
     def family(self) -> Family:
@@ -253,6 +256,13 @@ class Entry:
         times: Array = corrected
         return times
 
+    def _nearness(self, device: DescribedDevice) -> str:
+        """Returns how near a device is to the training devices: a key of the spread."""
+        if chip_of(self.name, device) in self.chips:
+            return "chip"
+        known = hardware(device).generation in self.generations
+        return "same" if known else "other"
+
     def predict(
         self, works: Sequence[Work], devices: Sequence[DescribedDevice]
     ) -> list[Interval]:
@@ -260,11 +270,21 @@ class Entry:
         times = self.seconds(works, devices)
         result = []
         for time, device in zip(times.tolist(), devices, strict=True):
-            known = hardware(device).generation in self.generations
-            low, high = self.spread["same" if known else "other"]
+            low, high = self.spread[self._nearness(device)]
             wider = 1.15 ** len(hardware(device).derived)
             result.append(Interval.around(time, low / wider, high * wider))
         return result
+
+
+def chip_of(name: str, device: DescribedDevice) -> str:
+    """Returns what devices with the same chip share, such as an H100 and an H200.
+
+    For collectives, it is the link instead of the units and the cache.
+    """
+    row = hardware(device)
+    if name == "collective":
+        return f"{row.generation} {row.link:.3g}"
+    return f"{row.generation} {row.units:.0f} {row.l2:.3g}"
 
 
 def to_json(entry: Entry) -> dict[str, Any]:
@@ -281,6 +301,7 @@ def to_json(entry: Entry) -> dict[str, Any]:
             for g, c in sorted(entry.generations.items())
         },
         "spread": {k: [round(x, 3) for x in v] for k, v in entry.spread.items()},
+        "chips": sorted(entry.chips),
         "correction": {
             "generations": names,
             "generation": [names.index(g) for g in entry.correction.generations],
@@ -305,6 +326,7 @@ def from_json(name: str, data: Mapping[str, Any]) -> Entry:
             tuple(names[i] for i in indices),
         ),
         {key: (low, high) for key, (low, high) in data["spread"].items()},
+        frozenset(data["chips"]),
     )
 
 

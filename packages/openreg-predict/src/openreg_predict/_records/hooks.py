@@ -361,13 +361,20 @@ def _regions(recorder: Recorder) -> Iterator[None]:
                 recorder.events.append(Region(number, recorder.thread(), ends=True))
         return set_frame(callback)
 
-    frames._callback_from_stance = begin
-    frames.set_eval_frame = set_eval_frame
+    patched: dict[str, Any] = {
+        "_callback_from_stance": begin,
+        "set_eval_frame": set_eval_frame,
+        # With fullgraph=True, PyTorch else refuses calls that compile nothing.
+        "set_fullgraph_compiled_frame_count": lambda _: 0,
+    }
+    before = {name: getattr(frames, name) for name in patched if hasattr(frames, name)}
+    for name in before:
+        setattr(frames, name, patched[name])
     try:
         yield
     finally:
-        frames._callback_from_stance = callback_of
-        frames.set_eval_frame = set_frame
+        for name, each in before.items():
+            setattr(frames, name, each)
 
 
 def _replays_graphs(context: Any) -> bool:

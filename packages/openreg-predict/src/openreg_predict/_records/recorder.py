@@ -33,6 +33,7 @@ from openreg_predict._works.work import Call, TensorFacts, short_dtype
 _PLAIN = frozenset({"FakeTensor", "Parameter", "Buffer", "Tensor"})
 _FAKE = torch._C._TorchDispatchModeKey.FAKE
 _DEVICE_OF = torch.ops.prim.device.default
+_FLEX_ATTENTION = "flex_attention"
 _COPIES = (
     "aten::_to_copy",
     "aten::copy_",
@@ -53,6 +54,7 @@ class RecordingMode(TorchDispatchMode):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.recorder = recorder
+        self.supports_higher_order_operators = True
 
     def __torch_dispatch__(
         self,
@@ -65,6 +67,8 @@ class RecordingMode(TorchDispatchMode):
         recorder = self.recorder
         if torch._C._get_dispatch_mode(_FAKE) is not None:
             return func(*args, **kwargs)  # of another program, which computes a shape
+        if isinstance(func, torch._ops.HigherOrderOperator):
+            return self._higher_order(func, args, kwargs)
         if func is _DEVICE_OF:
             return recorder.run(func, args, kwargs)
         if any(each.__name__ not in _PLAIN for each in types):
@@ -75,6 +79,26 @@ class RecordingMode(TorchDispatchMode):
         wait = recorder.cause_of_wait(func, args, kwargs) or ""
         result = recorder.run(func, args, kwargs)
         recorder.note(func, args, kwargs, result, wait)
+        return result
+
+    def _higher_order(
+        self,
+        func: torch._ops.HigherOrderOperator,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Runs an operator that calls functions; FlexAttention is one kernel on CUDA.
+
+        PyTorch's implementations refuse modes, so the calls of others are not seen.
+        """
+        result = func(*args, **kwargs)
+        name = func._name
+        if name.startswith(_FLEX_ATTENTION):
+            self.recorder.note_attention(name, args, result)
+            return result
+        problem = f"the calls within {name} are not recorded"
+        if problem not in self.recorder.record.problems:
+            self.recorder.record.problems.append(problem)
         return result
 
 
@@ -248,6 +272,24 @@ class Recorder:
                 op.group = collective.group
             elif func._schema.name in _COPIES:
                 op.transfer, op.pinned = _transfer(args, kwargs, result)
+            self.events.append(op)
+
+    def note_attention(self, name: str, args: tuple[Any, ...], result: Any) -> None:
+        """Adds a call of FlexAttention, or of its backward pass."""
+        device = _device_of(args[:3], self.device_type)
+        if device is None:
+            self._note_host()
+            return
+        module, region, phase = self.place()
+        stream = self.stream(device)
+        known = self._facts(None)
+        names = ("query", "key", "value")
+        arguments = {n: known(x) for n, x in zip(names, args, strict=False)}
+        with self.lock:
+            results: list[TensorFacts] = []
+            _collect(result, self._facts((device, stream, phase)), results)
+            call = Call(name, arguments, results, False, frozenset(), "higher_order")
+            op = Op(call, self.thread(), device, stream, "", module, phase, region)
             self.events.append(op)
 
     def _note_host(self) -> None:

@@ -326,7 +326,7 @@ _ATTENTIONS = tuple(
         "_scaled_dot_product_fused_attention_overrideable",
         "_scaled_dot_product_attention_math",
         "_flash_attention", "_efficient_attention",
-        "_cudnn_attention",
+        "_cudnn_attention", "flex_attention",
     )
     for suffix in ("", "_forward", "_backward")
 )  # fmt: skip
