@@ -91,7 +91,7 @@ def register(profile: Profile, key: str) -> None:
         profile: The profile of the devices.
         key: The dispatch key of their kernels.
     """
-    library = torch.library.Library("aten", "IMPL")
+    library = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     _libraries.append(library)
     for refusal in REFUSALS:
         if profile.capability < refusal.capability:
@@ -111,4 +111,6 @@ def _precede(
 
     with warnings.catch_warnings():  # PyTorch warns that a kernel is replaced
         warnings.simplefilter("ignore")
-        library.impl(name, check, key, with_keyset=True, allow_override=True)
+        library.impl(  # type: ignore[no-untyped-call]
+            name, check, key, with_keyset=True, allow_override=True
+        )
