@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Prints which mode finds which planted bug, and on which attempt.
 
-    cd tests/torch_openreg && python -m planted_bugs [attempts]
+    cd tests/torch_openreg && python -m planted_synchronization [attempts]
 
 ``found 3`` means that the third run showed the bug, ``-`` that none did. In the mode
 ``random`` each attempt has the next seed. The corrected programs run in the same modes;
