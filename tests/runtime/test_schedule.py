@@ -257,6 +257,7 @@ def test_error_of_one_device_leaves_no_work_on_another() -> None:
         raise ValueError("of the kernel")
 
     ran: list[int] = []
+
     def launch_on_both() -> None:
         with schedule("lazy"):
             runtime.Stream(0).launch(fail)
