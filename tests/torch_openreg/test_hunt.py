@@ -139,7 +139,7 @@ def test_hunt_prints_the_first_failure_and_its_command(suite: Path) -> None:
     assert finding["test"] == "test_it.py::test_missing_wait"
     commands = {each["mode"]: each["command"] for each in finding["failures"]}
     words = shlex.split(commands["lazy"])[3:]
-    assert "1 failed" in pytest_in(suite, *words).stdout
+    assert "FAILED test_it.py::test_missing_wait" in pytest_in(suite, *words).stdout
     assert "test_missing_wait" in html.read_text()
 
 
