@@ -18,6 +18,9 @@ orError_t expected(const Row& row, orError_t code) {
 
 /// Like expected(), but while the call's work is running.
 orError_t expected_meanwhile(const Row& row, orError_t code) {
+  if (row.name == "orSetSchedule") { // refuses to change while work is pending
+    return orErrorNotPermitted;
+  }
   return documents(row.name, code) ? expected(row, code)
                                    : expected(row, orErrorNotReady);
 }
