@@ -416,3 +416,9 @@ def test_pytest_collects_the_cases_of_a_file(tmp_path: Path) -> None:
     last = done.stdout.strip().splitlines()[-1]
     assert "xfailed" in last
     assert "4 skipped" in last
+
+
+def test_errors_of_values_may_arrive_when_results_are_read(command: Command) -> None:
+    case = ("--level", "smoke", "--case", "modules/nn.Embedding/error")
+    ended = command("run", "--device", "openreg", *case, OPENREG_SCHEDULE="lazy")
+    assert ended.status == 0, ended.output + ended.errors
