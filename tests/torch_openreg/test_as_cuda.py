@@ -66,17 +66,20 @@ def test_tensors_reach_other_processes(run_script: Program) -> None:
         import openreg_aten, torch, torch_openreg
         import torch.multiprocessing as mp
 
-        def double(queue, results):
+        def double(queue, results, received):
             results.put(queue.get() * 2)
+            received.wait(60)  # the sender must live until then
 
         if __name__ == "__main__":
             context = mp.get_context("spawn")
             queue, results = context.Queue(), context.Queue()
-            process = context.Process(target=double, args=(queue, results))
+            received = context.Event()
+            process = context.Process(target=double, args=(queue, results, received))
             process.start()
             x = torch.arange(3.0, device="cuda")
             queue.put(x)
             print(results.get().tolist())
+            received.set()
             process.join()
         """,
         TORCH_DEVICE_BACKEND_AUTOLOAD="0",

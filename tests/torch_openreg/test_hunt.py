@@ -14,6 +14,9 @@ import pytest
 
 from support.programs import Ended, run, variables
 
+# Each of several runs imports torch.
+pytestmark = pytest.mark.timeout(600)
+
 SUITE = """
     import os
     import pytest

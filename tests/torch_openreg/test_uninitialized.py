@@ -216,3 +216,52 @@ def test_wrong_value_is_refused(
     ended = interpreter('import torch; torch.ones(2, device="openreg")', **environment)
     assert ended.returncode != 0
     assert f"is not valid: expected {accepted}" in ended.stderr
+
+
+def test_block_that_other_streams_still_read_keeps_its_values(
+    interpreter: Program,
+) -> None:
+    """The stream of the block does nothing before it waits for the readers."""
+    source = """
+main, side = torch.accelerator.current_stream(), torch.Stream(D)
+w = torch.ones(1 << 10, device=D)
+torch.accelerator.synchronize()
+for factor in range(1, 4):
+    side.wait_stream(main)
+    with side:
+        x = w * factor
+    main.wait_stream(side)
+    gate = threading.Event()
+    Stream.from_handle(main.native_handle).launch(gate.wait, 30)
+    y = x + 0
+    del x
+    gate.set()
+    print(y.sum().item())
+"""
+    imports = "import threading\nfrom openreg_runtime import Stream\n"
+    shown = run_filled(interpreter, imports + source)
+    assert shown == ["1024.0", "2048.0", "3072.0"]
+
+
+def test_forked_stream_is_captured_although_its_memory_is_freed(
+    interpreter: Program,
+) -> None:
+    source = """
+a, out = torch.ones(1000, device=D), torch.zeros(1000, device=D)
+
+def body():
+    current, side = torch.accelerator.current_stream(), torch.Stream(D)
+    side.wait_stream(current)
+    with side:
+        x = a * 2
+    current.wait_stream(side)
+    out.copy_(x)
+
+stream, graph = torch.Stream(D), torch.accelerator.Graph()
+stream.wait_stream(torch.accelerator.current_stream())
+with stream, graph:
+    body()
+graph.replay()
+print(out.sum().item())
+"""
+    assert run_filled(interpreter, source) == ["2000.0"]

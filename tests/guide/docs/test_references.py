@@ -124,7 +124,9 @@ def test_defaults_of_settings_are_true(cells: Cells) -> None:
     table = {row[0]: row[1] for row in cells("configuration.md")}
     for setting in openreg_runtime.settings():
         assert setting.name in table
-        if setting.source == "default":
+        if setting.name == "OPENREG_DEVICE_MEMORY":
+            assert table[setting.name].startswith("16GiB, or [less on a small machine]")
+        elif setting.source == "default":
             assert table[setting.name] == setting.value
 
 

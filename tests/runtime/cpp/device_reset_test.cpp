@@ -95,7 +95,7 @@ TEST(orDeviceReset, RestoresTheLimits) {
   ASSERT_OK(orDeviceReset());
   std::size_t value = 0;
   ASSERT_OK(orDeviceGetLimit(&value, orLimitMemory));
-  EXPECT_EQ(value, std::size_t{16} << 30);
+  EXPECT_EQ(value, device_memory());
   ASSERT_OK(orDeviceGetLimit(&value, orLimitWaitTimeout));
   EXPECT_EQ(value, 0u);
 }

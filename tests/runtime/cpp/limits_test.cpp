@@ -9,12 +9,11 @@ namespace {
 
 using WaitTimeout = FreshProcess;
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-constexpr std::size_t kAll = std::size_t{16} << 30; // the default
 
 TEST(orDeviceGetLimit, IsAllMemoryAndNoTimeoutAtFirst) {
   std::size_t value = 1;
   ASSERT_OK(orDeviceGetLimit(&value, orLimitMemory));
-  EXPECT_EQ(value, kAll);
+  EXPECT_EQ(value, device_memory());
   ASSERT_OK(orDeviceGetLimit(&value, orLimitWaitTimeout));
   EXPECT_EQ(value, 0u);
 }
@@ -37,7 +36,7 @@ TEST(orDeviceSetLimit, IsReadBackAndForTheCurrentDeviceOnly) {
   {
     const CurrentDevice current(1);
     ASSERT_OK(orDeviceGetLimit(&value, orLimitMemory));
-    EXPECT_EQ(value, kAll);
+    EXPECT_EQ(value, device_memory());
     ASSERT_OK(orDeviceGetLimit(&value, orLimitWaitTimeout));
     EXPECT_EQ(value, 0u);
   }
@@ -45,7 +44,9 @@ TEST(orDeviceSetLimit, IsReadBackAndForTheCurrentDeviceOnly) {
 }
 
 TEST(orDeviceSetLimit, ImpossibleLimitIsInvalidValue) {
-  EXPECT_EQ(orDeviceSetLimit(orLimitMemory, kAll + 1), orErrorInvalidValue);
+  EXPECT_EQ(
+      orDeviceSetLimit(orLimitMemory, device_memory() + 1),
+      orErrorInvalidValue);
   EXPECT_MESSAGE("expected 0 to 17179869184 bytes");
   EXPECT_EQ(
       orDeviceSetLimit(orLimitWaitTimeout, 86'400'001), orErrorInvalidValue);

@@ -275,6 +275,13 @@ inline int fork_and_run(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/// Returns the bytes of device memory, which depend on the machine.
+inline std::size_t device_memory() {
+  orSetting setting = OPENREG_SETTING_INIT;
+  EXPECT_OK(orGetSettingByName("OPENREG_DEVICE_MEMORY", &setting));
+  return setting.number;
+}
+
 /// Returns the free memory of the current device, in bytes.
 inline std::size_t free_bytes() {
   std::size_t free = 0;

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -412,3 +413,67 @@ except torch.openreg.sanitizer.UninitializedReadError:
         output(source, OPENREG_SANITIZER="1", OPENREG_SANITIZER_UNWRITTEN="0")
         == "not reported"
     )
+
+
+COLLECTIVES = """
+import os
+import torch
+import torch.distributed as dist
+from torch.openreg import sanitizer
+
+os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="0")
+dist.init_process_group("occl", store=dist.HashStore(), rank=0, world_size=1)
+x = torch.arange(2.0, device="openreg")
+
+def single(call):
+    out = torch.empty(2, device="openreg")
+    call(out, x)
+    return out
+
+def listed(call):
+    out = torch.empty(2, device="openreg")
+    call(x, [out])
+    return out
+
+def coalesced():
+    out = torch.empty(2, device="openreg")
+    with dist._coalescing_manager(device=x.device):
+        dist.all_gather_into_tensor(out, x)
+    return out
+
+def race(call):
+    side, given = torch.Stream("openreg"), torch.ones(2, device="openreg")
+    side.wait_stream(torch.accelerator.current_stream())
+    with side:
+        given.fill_(3)
+    try:
+        call(torch.empty(2, device="openreg"), given)
+    except sanitizer.UnsynchronizedAccessError:
+        return "race"
+
+with sanitizer.enabled():
+    results = [single(dist.all_to_all_single), single(dist.all_gather_into_tensor)]
+    results += [single(dist.reduce_scatter_tensor), listed(dist.gather), coalesced()]
+    print([each.tolist() for each in results] == [[0.0, 1.0]] * 5)
+    print(race(dist.all_to_all_single), race(lambda out, x: dist.gather(x, [out])))
+    try:
+        dist.all_reduce(torch.empty(2, device="openreg"))
+    except sanitizer.UninitializedReadError:
+        print("unwritten")
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.*reduce_scatter_tensor:FutureWarning")
+def test_collective_writes_its_output_and_reads_its_input(output: Output) -> None:
+    assert output(COLLECTIVES).splitlines() == ["True", "race race", "unwritten"]
+
+
+def test_output_of_a_gather_of_parameters_is_written() -> None:
+    from torch.distributed.fsdp._fully_shard import _fsdp_collectives  # noqa: F401
+
+    gather: Any = torch.ops.fsdp.all_gather_copy_in
+    with sanitizer.enabled():
+        x, whole = torch.ones(4, device=DEVICE), empty(4)
+        _, whole = gather([x], whole, [4], 4, 0)
+        assert (whole + 1).tolist() == [2.0] * 4

@@ -11,6 +11,7 @@
 #include "memory/allocator_settings.h"
 #include "memory/block_pool.h"
 #include "memory/size_classes.h"
+#include "stream/all_streams.h"
 #include "stream/bytes.h"
 #include "stream/capture.h"
 #include "stream/launch.h"
@@ -411,26 +412,25 @@ bool free_uncached(DeviceMemory& memory, void* pointer) {
   return true;
 }
 
-/// Fills a block that is about to be freed. A block that other streams use is
-/// filled when it is allocated again, and so is a block that a kernel frees. A
-/// failed device fills nothing.
-void fill_freed(DeviceMemory& memory, void* pointer) noexcept {
-  std::unique_lock lock(memory.mutex);
-  const auto block = memory.pool.find(pointer);
-  const c10::MempoolId_t pool = memory.pool.pool_of(pointer);
-  lock.unlock();
-  if (!block || !block->used_by.empty()) {
-    return;
-  }
-  const auto stream = static_cast<orStream_t>(block->stream);
-  int here = 0;
+/// Fills a block that is about to be freed if its device is idle. Otherwise
+/// work that was enqueued before the free may still use it, on any stream, and
+/// it is filled when it is allocated again.
+void fill_freed(
+    c10::DeviceIndex device,
+    DeviceMemory& memory,
+    void* pointer) noexcept {
   try {
-    if (orStreamRunsHere(stream, &here) != orSuccess || here != 0 ||
-        enqueue_unwritten(stream, pool, pointer, block->size) != orSuccess) {
-      static_cast<void>(orGetLastError());
+    if (captures_underway() || !all_streams_are_idle(device)) {
+      return;
+    }
+    std::unique_lock lock(memory.mutex);
+    const auto block = memory.pool.find(pointer);
+    lock.unlock();
+    if (block) {
+      write_unwritten(to_kernel(pointer), block->size);
     }
   } catch (const std::bad_alloc&) {
-    return; // the block is filled when it is allocated again
+    return; // it is filled when it is allocated again
   }
 }
 
@@ -638,7 +638,7 @@ void free_block(void* pointer) noexcept {
     return;
   }
   if (C10_UNLIKELY(g_fills_unwritten)) {
-    fill_freed(memory, pointer);
+    fill_freed(device, memory, pointer);
   }
   const StackContext context = gather_context(RecordContext::ALL);
   const std::lock_guard lock(memory.mutex);

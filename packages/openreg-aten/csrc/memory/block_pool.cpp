@@ -190,11 +190,6 @@ std::optional<BlockInfo> BlockPool::find(const void* pointer) const {
       {block.used_by.begin(), block.used_by.end()}};
 }
 
-c10::MempoolId_t BlockPool::pool_of(const void* pointer) const {
-  const auto found = active_.find(pointer);
-  return found == active_.end() ? c10::MempoolId_t() : found->second->pool;
-}
-
 void BlockPool::release(const c10::MempoolId_t& pool, orStream_t last) {
   if (last == nullptr) {
     drop(pool);

@@ -68,9 +68,6 @@ class BlockPool {
   /// Returns the block in use that starts at `pointer`.
   std::optional<BlockInfo> find(const void* pointer) const;
 
-  /// Returns the pool of that block, or {0, 0}.
-  c10::MempoolId_t pool_of(const void* pointer) const;
-
   /// Returns the streams whose pending work prevents the release of memory.
   std::set<orStream_t> busy_streams();
   /// Releases the cached segments of a pool whose work is complete. Pool {0, 0}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waits for a device without taking its errors.
+// Functions for all streams of a device, which leave its errors to others.
 #pragma once
 
 #include "base/export.h"
@@ -12,5 +12,8 @@ namespace openreg::aten {
 /// error of their work but leaves it on its stream. synchronize_device() would
 /// clear it.
 OPENREG_ATEN_API void wait_for_all_streams(c10::DeviceIndex device);
+
+/// Whether the default stream and the pool streams of a device have no work.
+bool all_streams_are_idle(c10::DeviceIndex device);
 
 } // namespace openreg::aten

@@ -221,18 +221,34 @@ void synchronize_current_stream(c10::DeviceIndex device) {
   OPENREG_CHECK(orStreamSynchronize(stream));
 }
 
-void wait_for_all_streams(c10::DeviceIndex device) {
-  const c10::DeviceIndex index = index_or_current(device);
+namespace {
+
+std::vector<orStream_t> all_handles(c10::DeviceIndex index) {
   std::vector<orStream_t> handles{handle_of(index, 0)};
-  {
-    Pool& pool = *devices().pools[static_cast<std::size_t>(index)];
-    const std::lock_guard lock(pool.mutex);
-    for (const Pool::Ring& ring : pool.rings) {
-      for (const c10::StreamId id : ring.streams) {
-        handles.push_back(handle_of(index, id));
-      }
+  Pool& pool = *devices().pools[static_cast<std::size_t>(index)];
+  const std::lock_guard lock(pool.mutex);
+  for (const Pool::Ring& ring : pool.rings) {
+    for (const c10::StreamId id : ring.streams) {
+      handles.push_back(handle_of(index, id));
     }
   }
+  return handles;
+}
+
+} // namespace
+
+bool all_streams_are_idle(c10::DeviceIndex device) {
+  const auto handles = all_handles(index_or_current(device));
+  return std::all_of(handles.begin(), handles.end(), [](orStream_t handle) {
+    std::uint64_t enqueued = 0;
+    std::uint64_t completed = 0;
+    return orStreamGetProgress(handle, &enqueued, &completed) == orSuccess &&
+        enqueued == completed;
+  });
+}
+
+void wait_for_all_streams(c10::DeviceIndex device) {
+  const auto handles = all_handles(index_or_current(device));
   const GilRelease without_gil;
   note_host_wait();
   for (orStream_t handle : handles) {

@@ -26,9 +26,10 @@ Chosen& chosen() {
 
 Model model() {
   {
-    const std::lock_guard lock(chosen().mutex);
-    if (chosen().model) {
-      return *chosen().model;
+    Chosen& own = chosen();
+    const std::lock_guard lock(own.mutex);
+    if (own.model) {
+      return *own.model;
     }
   }
   const int processors =
@@ -39,8 +40,9 @@ Model model() {
 }
 
 void set_model(const Model& model) {
-  const std::lock_guard lock(chosen().mutex);
-  chosen().model = model;
+  Chosen& own = chosen();
+  const std::lock_guard lock(own.mutex);
+  own.model = model;
 }
 
 } // namespace openreg

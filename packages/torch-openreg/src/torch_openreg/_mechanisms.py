@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-import openreg_runtime
 from torch_openreg import _settings
 
 
@@ -161,6 +160,8 @@ _PLANNED: tuple[tuple[str, str, str], ...] = ()
 
 def is_enabled(name: str) -> bool:
     """Returns whether the mechanism of this name is on."""
+    import openreg_runtime
+
     if name in _OFF_AS_CUDA and openreg_runtime.is_cuda():
         return False
     return not _settings.is_disabled(name)

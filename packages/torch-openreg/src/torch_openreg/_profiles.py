@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 
-from openreg_runtime._C import set_device_model
 from torch_openreg import _settings
 
 _GIB = 1 << 30
@@ -112,6 +111,8 @@ def apply() -> None:
     os.environ.pop(_DERIVED, None)
     if chosen is None:
         return
+    from openreg_runtime._C import set_device_model
+
     if _MEMORY not in os.environ:
         os.environ[_MEMORY] = os.environ[_DERIVED] = str(chosen.total_memory)
     set_device_model(chosen.name, chosen.capability, chosen.multi_processor_count)

@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 import torch
 from torch.utils import backend_registration
 
-import openreg_runtime
 from torch_openreg import __version__, _profiles, _settings
 from torch_openreg._mechanisms import is_enabled
 
@@ -70,6 +69,8 @@ def register() -> None:
 
 def _dispatch_key() -> str:
     """Returns the key of the kernels of the device."""
+    import openreg_runtime
+
     return "CUDA" if openreg_runtime.is_cuda() else "PrivateUse1"
 
 

@@ -50,7 +50,7 @@ def all_modes(seeds: int, allocations: int) -> list[Mode]:
         Mode("plain", "bugs that any run finds", options=_EAGER),
         Mode(
             "sanitizer",
-            "unordered uses of memory",
+            "unordered uses of memory, and reads of unwritten memory",
             {"OPENREG_SANITIZER": "1"},
             options=_EAGER,
         ),

@@ -18,7 +18,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._pytree import tree_leaves
 
 from openreg_aten import _C
-from torch_openreg._facts.operators import COPIES, UNTAGGED
+from torch_openreg._facts.operators import COPIES, OUTPUTS, UNTAGGED
 from torch_openreg._lines import Place, user_place
 from torch_openreg._waits import cause_of_wait
 from torch_openreg.openreg._utils import device_type
@@ -667,6 +667,8 @@ def _arguments(
         alias = argument.alias_info
         writes = alias is not None and alias.is_write
         reads = alias is None and func.overloadpacket not in _LIKE
+        if argument.name == OUTPUTS.get(func._schema.name):
+            reads, writes = False, True
         for tensor in _strided(value):
             yield Operand(tensor, argument.name, reads, writes)
 
@@ -693,6 +695,7 @@ def _has_kernel(func: torch._ops.OpOverload) -> bool:
         or any("Tensor" in str(each.type) for each in schema.returns)
         or torch.Tag.data_dependent_output in func.tags
         or schema.name in UNTAGGED
+        or func.namespace == "c10d"
     )
 
 

@@ -417,7 +417,8 @@ class Unwritten:
             and _reads(func, kwargs, each)
         )
         if communicates:  # it may also write to each of its tensors
-            reads = (each for each in operands if "reduce" in func._schema.name)
+            reduces = "reduce" in func._schema.name
+            reads = (each for each in operands if reduces and not each.writes)
         read = self._first_read(reads, every=partly)
         if read is None and packet in _ADDS:
             read = self._first_read(operands[:1], every=True)
