@@ -133,7 +133,7 @@ def record_of_rank(folder: Path, rank: int) -> Path:
 
 def records_in(folder: Path) -> list[Record]:
     """Reads the records of all ranks."""
-    files = []
+    files: list[Path] = []
     while (file := record_of_rank(folder, len(files))).is_file():
         files.append(file)
     if not files:
