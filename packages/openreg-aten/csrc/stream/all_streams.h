@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions for all streams of a device, which leave its errors to others.
+// Queries and waits that leave the errors of streams to others.
 #pragma once
 
 #include "base/export.h"
+
+#include <openreg/openreg.h>
 
 #include <c10/core/Device.h>
 
@@ -12,6 +14,9 @@ namespace openreg::aten {
 /// error of their work but leaves it on its stream. synchronize_device() would
 /// clear it.
 OPENREG_ATEN_API void wait_for_all_streams(c10::DeviceIndex device);
+
+/// Whether a stream has no work. False if the stream does not exist.
+bool is_idle(orStream_t stream);
 
 /// Whether the default stream and the pool streams of a device have no work.
 bool all_streams_are_idle(c10::DeviceIndex device);

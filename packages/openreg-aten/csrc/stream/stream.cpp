@@ -237,14 +237,16 @@ std::vector<orStream_t> all_handles(c10::DeviceIndex index) {
 
 } // namespace
 
+bool is_idle(orStream_t stream) {
+  uint64_t enqueued = 0;
+  uint64_t completed = 0;
+  return orStreamGetProgress(stream, &enqueued, &completed) == orSuccess &&
+      enqueued == completed;
+}
+
 bool all_streams_are_idle(c10::DeviceIndex device) {
   const auto handles = all_handles(index_or_current(device));
-  return std::all_of(handles.begin(), handles.end(), [](orStream_t handle) {
-    std::uint64_t enqueued = 0;
-    std::uint64_t completed = 0;
-    return orStreamGetProgress(handle, &enqueued, &completed) == orSuccess &&
-        enqueued == completed;
-  });
+  return std::all_of(handles.begin(), handles.end(), is_idle);
 }
 
 void wait_for_all_streams(c10::DeviceIndex device) {

@@ -5,6 +5,7 @@
 #include "device/device.h"
 #include "device/error.h"
 #include "device/gil.h"
+#include "stream/all_streams.h"
 #include "stream/capture.h"
 
 #include <openreg/activity.h>
@@ -29,10 +30,7 @@ bool is_current(orStream_t stream) {
   if (orStreamRunsHere(stream, &here) == orSuccess && here != 0) {
     return true;
   }
-  uint64_t enqueued = 0;
-  uint64_t completed = 0;
-  return orStreamGetProgress(stream, &enqueued, &completed) == orSuccess &&
-      enqueued == completed;
+  return is_idle(stream);
 }
 
 } // namespace
