@@ -15,20 +15,23 @@ namespace {
 constexpr std::uint64_t kNoLimit = UINT64_MAX;
 
 /// Returns kNoLimit if the file does not exist or contains no number.
-std::uint64_t limit_in(const std::filesystem::path& file) {
+std::uint64_t limit_in(const std::string& file) {
   std::ifstream stream(file);
   std::uint64_t limit = 0;
   return stream >> limit ? limit : kNoLimit;
 }
 
-/// Returns the lowest limit of a group and of the groups that contain it.
+/// Returns the lowest limit of a group, such as "/system.slice/a.service", and
+/// of the groups that contain it.
 std::uint64_t limit_of(
-    const std::filesystem::path& hierarchy,
-    std::filesystem::path group,
-    const char* file) {
-  std::uint64_t limit = limit_in(hierarchy / file);
-  for (; !group.empty(); group = group.parent_path()) {
-    limit = std::min(limit, limit_in(hierarchy / group / file));
+    const std::string& hierarchy,
+    std::string group,
+    const std::string& file) {
+  std::uint64_t limit = limit_in(hierarchy + "/" + file);
+  while (!group.empty()) {
+    limit = std::min(limit, limit_in(hierarchy + "/" + group + "/" + file));
+    const std::size_t end = group.rfind('/');
+    group.resize(end == std::string::npos ? 0 : end);
   }
   return limit;
 }
@@ -43,10 +46,10 @@ std::uint64_t physical_memory() {
 
 } // namespace
 
-std::uint64_t machine_memory(const std::filesystem::path& root) {
-  const auto groups = root / "sys/fs/cgroup";
+std::uint64_t machine_memory(const std::string& root) {
+  const std::string groups = root + "/sys/fs/cgroup";
   std::uint64_t limit = physical_memory();
-  std::ifstream memberships(root / "proc/self/cgroup");
+  std::ifstream memberships(root + "/proc/self/cgroup");
   // A line is "number:controllers:group". Version 2 has no controllers.
   for (std::string line; std::getline(memberships, line);) {
     std::istringstream stream(line);
@@ -55,14 +58,12 @@ std::uint64_t machine_memory(const std::filesystem::path& root) {
     std::getline(stream, controllers, ':'); // the number
     std::getline(stream, controllers, ':');
     std::getline(stream, group);
-    const auto relative = std::filesystem::path(group).relative_path();
     if (controllers.empty()) {
-      limit = std::min(limit, limit_of(groups, relative, "memory.max"));
+      limit = std::min(limit, limit_of(groups, group, "memory.max"));
     } else if (
         ("," + controllers + ",").find(",memory,") != std::string::npos) {
       limit = std::min(
-          limit,
-          limit_of(groups / "memory", relative, "memory.limit_in_bytes"));
+          limit, limit_of(groups + "/memory", group, "memory.limit_in_bytes"));
     }
   }
   return limit;

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <string>
 
 namespace openreg {
 
 /// Returns the bytes that this process may use: the memory of the machine, or
 /// the lowest limit of its control groups (cgroups). Tests pass another `root`
-/// of the file system.
-std::uint64_t machine_memory(const std::filesystem::path& root = "/");
+/// of the file system. std::filesystem needs libstdc++ 9.
+std::uint64_t machine_memory(const std::string& root = "");
 
 } // namespace openreg
