@@ -57,6 +57,44 @@ def test_default_dtype_is_part_of_a_call(
         torch.set_default_dtype(before)
 
 
+PROMOTING = {
+    "division": lambda x: x / 3,
+    "division by itself": lambda x: x / x.flip(0),
+    "of booleans": lambda x: (x > 3) / (x > 0),
+    "float number": lambda x: x * 0.1,
+    "complex number": lambda x: x * 0.1j,
+    "unary": torch.sqrt,
+    "choice of numbers": lambda x: torch.where(x > 50_000, 0.1, 0.2),
+    "choice": lambda x: torch.where(x > 50_000, x, 0.1),
+    "integers": lambda x: x * 3,
+    "floats": lambda x: x.half() * 0.1,
+}
+
+
+@pytest.mark.parametrize("function", PROMOTING.values(), ids=PROMOTING)
+def test_an_enqueued_operator_uses_the_default_dtype_of_its_call(
+    function: Callable[[Tensor], Tensor],
+    device: str,
+    latch: Latches,
+    same: Callable[[Any, Any], None],
+) -> None:
+    x = INTEGERS.to(device)
+    before = torch.get_default_dtype()
+    try:
+        for dtype in (torch.float32, torch.float64):
+            torch.set_default_dtype(dtype)
+            expected = function(INTEGERS)
+            function(x)
+            held = latch()
+            result = function(x)
+            assert held.holds
+            torch.set_default_dtype(torch.float16)
+            held.release()
+            same(result, expected)
+    finally:
+        torch.set_default_dtype(before)
+
+
 def test_numbers_past_the_signed_ones_are_filled_in(device: str) -> None:
     x = torch.zeros(4, dtype=torch.uint64, device=device).fill_(2**64 - 1)
     assert x.tolist() == [2**64 - 1] * 4

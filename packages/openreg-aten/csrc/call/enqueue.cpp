@@ -2,6 +2,7 @@
 // Holds enqueued operators, and moves their results to their memory.
 #include "call/enqueue.h"
 
+#include "call/default_dtype.h"
 #include "call/device_asserts.h"
 #include "call/dispatch_paths.h"
 #include "codec/generators.h"
@@ -98,6 +99,7 @@ class EnqueuedCall {
         " has arguments that cannot be sent to the device process");
     stack_ = std::move(stack);
     threads_ = at::get_num_threads();
+    default_dtype_ = c10::get_default_dtype_as_scalartype();
     if (C10_UNLIKELY(aliases.has_host_tensors())) {
       for (c10::IValue& value : stack_) {
         copy_host_tensors(value, aliases);
@@ -146,10 +148,15 @@ class EnqueuedCall {
         }
       }
       // [docs: end]
+      Stack& arguments = captured_ ? again : stack_;
+      if (C10_UNLIKELY(
+              default_dtype_ != c10::get_default_dtype_as_scalartype())) {
+        apply_default_dtype(*op_, default_dtype_, results_, arguments);
+      }
       run_into(
           *op_,
           c10::DispatchKey::CPU,
-          captured_ ? again : stack_,
+          arguments,
           results_,
           [this](std::vector<TensorMetadata> made) {
             report_to_next_call(std::move(made));
@@ -250,6 +257,7 @@ class EnqueuedCall {
   bool captured_ = false; // in a graph
   Stack stack_;
   int threads_ = 0;
+  c10::ScalarType default_dtype_ = c10::ScalarType::Float; // at the call
   std::vector<CpuAliasPtr> aliases_;
   ResultPlaces results_;
   codec::Bytes message_; // used instead of the stack and its aliases
