@@ -22,7 +22,7 @@ namespace openreg::aten {
 namespace {
 
 using Base = at::CachingHostAllocatorImpl<c10::Stream, StreamEvent>;
-using Block = at::HostBlock<c10::Stream>;
+using PinnedBlock = at::HostBlock<c10::Stream>;
 
 /// Adds the duration of a scope to a statistic, in microseconds.
 class Timing {
@@ -96,7 +96,7 @@ class Cache final : public Base {
     }
     OPENREG_CHECK(error);
   }
-  void free_block(Block* block) override {
+  void free_block(PinnedBlock* block) override {
     {
       const std::lock_guard lock(mutex_);
       blocks_.erase(block->ptr_);

@@ -19,7 +19,7 @@ namespace {
 constexpr int kWords = at::MERSENNE_STATE_N;
 constexpr int kMiddle = at::MERSENNE_STATE_M;
 constexpr int kDegree = 19937; // 624 words without the low 31 bits of one word
-using Block = std::array<uint32_t, kWords>;
+using Words = std::array<uint32_t, kWords>;
 
 uint32_t twisted(uint32_t first, uint32_t second, uint32_t middle) {
   const uint32_t mixed = (first & at::UMASK) | (second & at::LMASK);
@@ -27,7 +27,7 @@ uint32_t twisted(uint32_t first, uint32_t second, uint32_t middle) {
 }
 
 /// Twists a block into the next one. The loops operate on whole vectors.
-void twist(Block& block) {
+void twist(Words& block) {
   uint32_t* word = block.data();
   constexpr int kRest = kWords - kMiddle;
   const auto early = [word](int begin, int end) {
@@ -143,11 +143,11 @@ Polynomial power_of_x(uint64_t exponent) {
 }
 
 /// Turns a twisted block into the block that starts `words` later.
-void jump(Block& block, uint64_t words) {
+void jump(Words& block, uint64_t words) {
   const Polynomial chosen = power_of_x(words);
   std::vector<uint32_t> near;
   near.reserve(kDegree + 2 * kWords);
-  Block moving = block;
+  Words moving = block;
   while (near.size() < kDegree + kWords) {
     near.insert(near.end(), moving.begin(), moving.end());
     twist(moving);
@@ -198,7 +198,7 @@ std::optional<uint64_t> draws_between(
     const at::mt19937_data_pod& from,
     const at::mt19937_data_pod& to,
     uint64_t limit) {
-  Block block = from.state_;
+  Words block = from.state_;
   for (uint64_t before = 0; before <= limit; before += kWords) {
     if (block == to.state_) {
       const uint64_t end = before + static_cast<uint64_t>(given(to));
