@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import logging
 import sys
-import warnings
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-warnings.filterwarnings("ignore")  # few workers and batches
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 
 

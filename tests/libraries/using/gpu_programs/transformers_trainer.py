@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import warnings
 
 import torch
 from torch.utils.data import Dataset
@@ -15,8 +14,6 @@ from transformers import (
     Trainer,
     TrainingArguments,
 )
-
-warnings.filterwarnings("ignore")
 
 
 class Words(Dataset):
