@@ -26,7 +26,6 @@ from torch_openreg import openreg
 pytestmark = [
     pytest.mark.timeout(1500),
     pytest.mark.filterwarnings("ignore:.*torch.jit"),  # the import of Dynamo
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:torch"),
     pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning"),  # of torch.export
 ]
 PROGRAMS = Path(__file__).parents[1] / "inductor" / "programs.py"
