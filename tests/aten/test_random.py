@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import openreg_aten
 
@@ -115,8 +116,13 @@ def test_generator_has_state_seed_and_device(device: str) -> None:
 def test_wrong_state_is_refused_and_changes_nothing(device: str) -> None:
     generator = torch.Generator(device).manual_seed(3)
     before = generator.get_state()
-    with pytest.raises(RuntimeError, match="RNG state"):
+    with pytest.raises(RuntimeError, match=r"RNG state is wrong size: it has 7 bytes"):
         generator.set_state(torch.zeros(7, dtype=torch.uint8))
+    with FakeTensorMode():
+        fakes = [torch.zeros(n, dtype=torch.uint8) for n in (16, before.numel())]
+    for fake in fakes:
+        with pytest.raises(RuntimeError, match=r"RNG state|data is not allocated"):
+            generator.set_state(fake)
     assert torch.equal(generator.get_state(), before)
 
 

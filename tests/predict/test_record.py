@@ -246,6 +246,31 @@ def test_a_dry_run_rejects_shapes_that_depend_on_data() -> None:
             x.nonzero()
 
 
+def test_a_dry_run_accepts_generator_states_without_data() -> None:
+    set_state, seed = torch.openreg.set_rng_state, torch.openreg.initial_seed()
+    with openreg_predict.record(dry=True):
+        state = torch.openreg.get_rng_state().to("openreg")  # as DTensor does
+        torch.openreg.set_rng_state(state.cpu())
+    assert torch.openreg.set_rng_state is set_state
+    assert torch.openreg.initial_seed() == seed
+
+
+def test_a_dry_run_computes_no_constants() -> None:
+    name = "openreg_predict_test::twice"
+    calls = []
+
+    @torch.library.custom_op(name, mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        calls.append(x)
+        return x * 2
+
+    twice.register_fake(torch.empty_like)
+    with openreg_predict.record(dry=True) as record:
+        twice(torch.tensor(3).to("openreg"))
+    assert not calls
+    assert names(record).count("twice") == 1
+
+
 @pytest.mark.parametrize("masked", [False, True])
 def test_attention_is_one_kernel_in_a_dry_run(masked: bool) -> None:
     attention = torch.nn.functional.scaled_dot_product_attention

@@ -43,20 +43,35 @@ c10::intrusive_ptr<c10::TensorImpl> to_tensor(const SeedAndOffset& state) {
   return tensor.getIntrusivePtr();
 }
 
+/// Returns the bytes of a state. Throws for a state that is not a tensor of
+/// bytes on the CPU, or has no data, such as a fake tensor.
+const uint8_t* bytes_of(const c10::TensorImpl& state) {
+  at::detail::check_rng_state(state);
+  return state.data_dtype_initialized<uint8_t>();
+}
+
 SeedAndOffset from_tensor(const c10::TensorImpl& tensor) {
   SeedAndOffset state{};
-  std::memcpy(&state, tensor.data(), sizeof(state));
+  std::memcpy(&state, bytes_of(tensor), sizeof(state));
   return state;
 }
 
 /// Returns a CPU generator with the CPU state `state`. The state is copied,
 /// because PyTorch reads a state with a storage offset from the wrong address.
 at::Generator cpu_generator_with(const c10::TensorImpl& state) {
-  at::detail::check_rng_state(state);
-  const auto copy =
-      at::detail::empty_cpu({state.numel()}, at::TensorOptions(at::kByte));
-  std::memcpy(copy.mutable_data_ptr(), state.data(), copy.nbytes());
+  const uint8_t* bytes = bytes_of(state);
   auto made = at::make_generator<at::CPUGeneratorImpl>();
+  const int64_t size = made.unsafeGetGeneratorImpl()->get_state()->numel();
+  TORCH_CHECK(
+      state.numel() == size,
+      "RNG state is wrong size: it has ",
+      state.numel(),
+      " bytes; accepted: ",
+      g_offset ? c10::str(sizeof(SeedAndOffset), " (seed and offset) or ") : "",
+      size,
+      " (a generator of the CPU)");
+  const auto copy = at::detail::empty_cpu({size}, at::TensorOptions(at::kByte));
+  std::memcpy(copy.mutable_data_ptr(), bytes, copy.nbytes());
   made.unsafeGetGeneratorImpl()->set_state(*copy.unsafeGetTensorImpl());
   return made;
 }
@@ -151,7 +166,6 @@ class GeneratorImpl final : public c10::GeneratorImpl {
   void set_state(const c10::TensorImpl& state) override {
     check_not_captured("set_state");
     if (g_offset && state.numel() == sizeof(SeedAndOffset)) {
-      at::detail::check_rng_state(state);
       const auto [seed, offset] = from_tensor(state);
       this->state()->set_offset(seed, offset);
       return;

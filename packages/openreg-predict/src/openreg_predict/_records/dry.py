@@ -12,6 +12,7 @@ import math
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import wraps
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensor,
     FakeTensorMode,
 )
+from torch.utils._pytree import tree_leaves
 
 from openreg_predict._records.record import RecordedRun
 
@@ -64,6 +66,7 @@ class DryRun:
             from torch.distributed._tools import fake_collectives  # noqa: F401
         self.stack.enter_context(_one_kernel_attention(self.device_type))
         self.stack.enter_context(_foreach_optimizers())
+        self.stack.enter_context(_states_without_data(self.device_type))
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -86,6 +89,10 @@ class DryRun:
                 f"{name} has a result whose shape depends on data, which a dry run "
                 "does not have; record the program without --dry"
             ) from error
+        # Fake tensors compute operators of constants alone, collectives too.
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, FakeTensor):
+                tensor.constant = None
         # A module cannot move a parameter to which others refer weakly.
         self.fake.fake_tensor_converter.meta_converter.tensor_memo.clear()
         self._remember(name, args, kwargs, result)
@@ -143,6 +150,24 @@ def _foreach_optimizers() -> Iterator[None]:
         yield
     finally:
         supported.remove(FakeTensor)
+
+
+@contextmanager
+def _states_without_data(device_type: str) -> Iterator[None]:
+    """Makes the device's generators ignore states without data, as DTensor's are."""
+    module = torch.get_device_module(device_type)
+    original = module.set_rng_state
+
+    @wraps(original)
+    def set_rng_state(new_state: torch.Tensor, device: Any = None) -> None:
+        if not isinstance(new_state, FakeTensor):
+            original(new_state, *([] if device is None else [device]))
+
+    module.set_rng_state = set_rng_state
+    try:
+        yield
+    finally:
+        module.set_rng_state = original
 
 
 @contextmanager
