@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,16 +11,45 @@ import pytest
 from openreg_predict import device_names, load_device
 from openreg_predict._devices import description
 from openreg_predict._profile import read_profile
-from torch_openreg._profiles import BUILT_IN, Profile, load
+from support.programs import run, variables
+from torch_openreg._profiles import Profile, built_in, load
 
 NVIDIA = [name for name in device_names() if load_device(name).vendor == "nvidia"]
 
 
 @pytest.mark.parametrize("name", NVIDIA)
 def test_described_device_is_a_profile(name: str) -> None:
-    read = Profile(**read_profile(name))
-    assert read.name == load_device(name).name
-    assert read.total_memory == load_device(name)["memory_capacity"]
+    read, device = Profile(**read_profile(name)), load_device(name)
+    assert read.name == device.name
+    reserved = device.get("ecc_memory") or 0
+    assert read.total_memory == device["memory_capacity"] - reserved
+
+
+def test_error_correction_takes_a_sixteenth_of_memory_without_its_own_bits() -> None:
+    with_ecc = {
+        name: load_device(name)["memory_capacity"] / size
+        for name in NVIDIA
+        if (size := load_device(name).get("ecc_memory"))
+    }
+    assert with_ecc == {"a40": 16, "l4": 16, "p4": 16}
+
+
+@pytest.mark.parametrize(
+    ("name", "access"),
+    [("rtx3090", False), ("rtx4090", False), ("a40", None)],
+)
+def test_peer_access_is_the_one_of_the_description(
+    name: str, access: bool | None
+) -> None:
+    assert read_profile(name)["peer_access"] is access
+
+
+@pytest.mark.parametrize(("name", "access"), [("rtx4090", "False"), ("a40", "True")])
+def test_devices_answer_about_peer_access_as_described(name: str, access: str) -> None:
+    source = "import torch; print(torch.openreg.can_device_access_peer(0, 1))"
+    environment = variables(OPENREG_PROFILE=name, OPENREG_DEVICE_COUNT="2")
+    ended = run(sys.executable, "-c", source, environment=environment)
+    assert ended.stdout.strip() == access, ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -55,11 +85,11 @@ def test_capability_follows_from_the_generation(
 def test_built_in_profile_agrees_with_the_described_device(
     name: str, described: str
 ) -> None:
-    built_in, read = BUILT_IN[name], Profile(**read_profile(described))
-    assert built_in.capability == read.capability
-    assert built_in.multi_processor_count == read.multi_processor_count
+    known, read = built_in()[name], Profile(**read_profile(described))
+    assert known.capability == read.capability
+    assert known.multi_processor_count == read.multi_processor_count
     # A part of the memory is reserved.
-    assert 0.9 * read.total_memory < built_in.total_memory <= read.total_memory
+    assert 0.9 * read.total_memory < known.total_memory <= read.total_memory
 
 
 def test_file_is_read(tmp_path: Path) -> None:

@@ -4,11 +4,20 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+import torch_openreg
 from support.programs import Program
-from torch_openreg._profiles import BUILT_IN
+from torch_openreg._profiles import built_in
+
+FACTS: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(torch_openreg.__file__).with_name("built_in_profiles.toml").read_text()
+)
+SOURCES = FACTS.pop("sources")
 
 
 def answer(interpreter: Program, source: str, **environment: str) -> str:
@@ -17,7 +26,7 @@ def answer(interpreter: Program, source: str, **environment: str) -> str:
     return ended.stdout.strip()
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", built_in())
 def test_device_describes_itself_as_the_gpu(interpreter: Program, name: str) -> None:
     source = """
 device = torch.openreg.get_device_properties("openreg:1")
@@ -25,12 +34,71 @@ print(device.name, (device.major, device.minor), device.multi_processor_count)
 print(torch.openreg.get_device_name(), torch.openreg.get_device_capability())
 print(device.total_memory, torch.openreg.mem_get_info()[1])
 """
-    gpu = BUILT_IN[name]
+    gpu = built_in()[name]
     assert answer(interpreter, source, OPENREG_PROFILE=name).splitlines() == [
         f"{gpu.name} {gpu.capability} {gpu.multi_processor_count}",
         f"{gpu.name} {gpu.capability}",
         f"{gpu.total_memory} {gpu.total_memory}",
     ]
+
+
+def test_each_fact_has_a_source() -> None:
+    used = set()
+    for name, facts in FACTS.items():
+        sources = facts["sources"]
+        assert sources.keys() == facts.keys() - {"sources"}, name
+        used |= set(sources.values())
+    assert used == SOURCES.keys()
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_reported_memory_is_what_error_correction_and_the_driver_leave(
+    name: str,
+) -> None:
+    facts = FACTS[name]
+    left = facts["memory"] - facts["ecc_memory"]
+    assert 0.95 * left < facts["total_memory"] < left
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_streams_have_the_priorities_that_pytorch_uses_of_the_gpu(
+    interpreter: Program, name: str
+) -> None:
+    source = """
+print(torch.openreg.Stream.priority_range(), torch.openreg.Stream(priority=-9).priority)
+"""
+    greatest = max(-3, 1 - FACTS[name].get("stream_priorities", 4))
+    done = answer(interpreter, source, OPENREG_PROFILE=name)
+    assert done == f"(0, {greatest}) {greatest}"
+
+
+PEERS = """
+import openreg_runtime
+print(torch.openreg.can_device_access_peer(0, "openreg:1"))
+try:
+    openreg_runtime.Device(0).enable_peer_access(1)
+    print("enabled")
+except openreg_runtime.OpenRegError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("name", [*FACTS, "none"])
+def test_devices_access_each_other_as_boards_of_the_gpu(
+    interpreter: Program, name: str
+) -> None:
+    assert FACTS.get(name, {}).get("peer_access", True)
+    assert answer(interpreter, PEERS, OPENREG_PROFILE=name).split() == [
+        "True",
+        "enabled",
+    ]
+
+
+def test_peer_access_setting_wins(interpreter: Program) -> None:
+    done = answer(interpreter, PEERS, OPENREG_PROFILE="h100", OPENREG_PEER_ACCESS="0")
+    refused = "cannot access the memory of device 1 (OPENREG_PEER_ACCESS is 0)"
+    assert done.startswith("False")
+    assert refused in done
 
 
 @pytest.mark.parametrize(
@@ -162,7 +230,7 @@ print(json.dumps({k: v for k, v in os.environ.items() if "OPENREG" in k}))
     child = answer(interpreter, source, **(inherited | {"OPENREG_PROFILE": name}))
     assert child == answer(interpreter, source, OPENREG_PROFILE=name)
     if name != "none":
-        assert child == str(BUILT_IN[name].total_memory)
+        assert child == str(built_in()[name].total_memory)
 
 
 def test_unknown_name_is_refused_with_the_known_ones(interpreter: Program) -> None:

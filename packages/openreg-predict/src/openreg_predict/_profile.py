@@ -42,10 +42,14 @@ def read_profile(name_or_path: str) -> dict[str, Any]:
     if device["memory_bandwidth"] < hbm:
         capability = other
     facts = hardware(device)
+    peers = device.get("peer_domain")
     return {
         "name": device.name,
         "capability": capability,
-        "total_memory": int(device["memory_capacity"]),
+        "total_memory": int(
+            device["memory_capacity"] - (device.get("ecc_memory") or 0)
+        ),
         "multi_processor_count": int(facts.units),
         "l2_cache_size": int(facts.l2),
+        "peer_access": None if peers is None else peers > 1,
     }

@@ -8,16 +8,24 @@ as an entry point of the group ``openreg.profiles``.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
 
 from torch_openreg import _settings
 
-_GIB = 1 << 30
+# The settings that a profile decides unless the program has set them, and the variables
+# that keep the values which this process or its parent has derived from a profile.
 _MEMORY = "OPENREG_DEVICE_MEMORY"
-# The value that this process or its parent has derived from a profile.
-_DERIVED = "_OPENREG_PROFILE_MEMORY"
+_PEER_ACCESS = "OPENREG_PEER_ACCESS"
+_DERIVED = {
+    _MEMORY: "_OPENREG_PROFILE_MEMORY",
+    _PEER_ACCESS: "_OPENREG_PROFILE_PEER_ACCESS",
+}
 
 
 @dataclass(frozen=True)
@@ -27,9 +35,11 @@ class Profile:
     Attributes:
         name: The name of the model.
         capability: CUDA's compute capability.
-        total_memory: The bytes of memory that PyTorch reports.
+        total_memory: The bytes of memory that CUDA reports.
         multi_processor_count: The number of streaming multiprocessors.
         l2_cache_size: The bytes of the cache that they share.
+        peer_access: Whether the devices may access each other's memory, or None if it
+            depends on the host.
     """
 
     name: str
@@ -37,6 +47,7 @@ class Profile:
     total_memory: int
     multi_processor_count: int
     l2_cache_size: int
+    peer_access: bool | None = None
 
     @property
     def has_bfloat16(self) -> bool:
@@ -44,16 +55,20 @@ class Profile:
         return self.capability >= (8, 0)
 
 
-# The memory is what messages of torch.OutOfMemoryError report as the total capacity: a
-# part is reserved, for example for error correction (ECC).
-BUILT_IN = {
-    "p100": Profile("Tesla P100-PCIE-16GB", (6, 0), int(15.89 * _GIB), 56, 4 << 20),
-    "v100": Profile("Tesla V100-SXM2-16GB", (7, 0), int(15.77 * _GIB), 80, 6 << 20),
-    "t4": Profile("Tesla T4", (7, 5), int(14.56 * _GIB), 40, 4 << 20),
-    "a100": Profile("NVIDIA A100-SXM4-40GB", (8, 0), int(39.39 * _GIB), 108, 40 << 20),
-    "l4": Profile("NVIDIA L4", (8, 9), int(22.03 * _GIB), 58, 48 << 20),
-    "h100": Profile("NVIDIA H100 80GB HBM3", (9, 0), int(79.10 * _GIB), 132, 50 << 20),
-}
+@cache
+def built_in() -> dict[str, Profile]:
+    """Returns the built-in profiles by name, from ``built_in_profiles.toml``."""
+    file = Path(__file__).with_name("built_in_profiles.toml")
+    described = tomllib.loads(file.read_text(encoding="utf-8"))
+    del described["sources"]
+    return {name: _profile_of(facts) for name, facts in described.items()}
+
+
+def _profile_of(facts: Mapping[str, Any]) -> Profile:
+    known = {
+        each.name: facts[each.name] for each in fields(Profile) if each.name in facts
+    }
+    return Profile(**known | {"capability": tuple(facts["capability"])})
 
 
 @cache
@@ -76,21 +91,21 @@ def load(value: str) -> Profile:
     Raises:
         ValueError: If there is no profile of this name, or the file is invalid.
     """
-    if value in BUILT_IN:
-        return BUILT_IN[value]
+    if value in built_in():
+        return built_in()[value]
+    known = ", ".join(built_in())
     readers = list(entry_points(group="openreg.profiles"))
     wrong = f"environment variable OPENREG_PROFILE={value!r} is not valid"
     if not readers:
         raise ValueError(
-            f"{wrong}: expected none or one of {', '.join(BUILT_IN)}; device files "
+            f"{wrong}: expected none or one of {known}; device files "
             "need the package openreg-predict"
         )
     try:
         facts = readers[0].load()(value)
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"{wrong}: expected none, one of {', '.join(BUILT_IN)}, or a device file: "
-            f"{error}"
+            f"{wrong}: expected none, one of {known}, or a device file: {error}"
         ) from error
     return Profile(**facts)
 
@@ -98,21 +113,27 @@ def load(value: str) -> Profile:
 def apply() -> None:
     """Makes the devices describe themselves as the GPU, before their first use.
 
-    ``OPENREG_DEVICE_MEMORY`` wins, except if it has the value of another profile, which
-    a parent process has applied.
+    ``OPENREG_DEVICE_MEMORY`` and ``OPENREG_PEER_ACCESS`` win, except if they have the
+    values of another profile, which a parent process has applied.
 
     Raises:
         ValueError: If ``OPENREG_PROFILE`` is invalid.
     """
     chosen = profile()
-    derived = os.environ.get(_DERIVED)
-    if derived is not None and os.environ.get(_MEMORY) == derived:
-        del os.environ[_MEMORY]
-    os.environ.pop(_DERIVED, None)
+    for setting, derived in _DERIVED.items():
+        value = os.environ.pop(derived, None)
+        if value is not None and os.environ.get(setting) == value:
+            del os.environ[setting]
     if chosen is None:
         return
     from openreg_runtime._C import set_device_model
 
-    if _MEMORY not in os.environ:
-        os.environ[_MEMORY] = os.environ[_DERIVED] = str(chosen.total_memory)
+    _derive(_MEMORY, str(chosen.total_memory))
+    if chosen.peer_access is not None:
+        _derive(_PEER_ACCESS, str(int(chosen.peer_access)))
     set_device_model(chosen.name, chosen.capability, chosen.multi_processor_count)
+
+
+def _derive(setting: str, value: str) -> None:
+    if setting not in os.environ:
+        os.environ[setting] = os.environ[_DERIVED[setting]] = value

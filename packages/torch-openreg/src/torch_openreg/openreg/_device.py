@@ -209,7 +209,8 @@ def get_arch_list() -> list[str]:
 def can_device_access_peer(device: Device, peer_device: Device) -> bool:
     """Returns whether kernels of a device can access another device's memory.
 
-    As ``torch.cuda.can_device_access_peer``. ``OPENREG_PEER_ACCESS`` decides it.
+    As ``torch.cuda.can_device_access_peer``. ``OPENREG_PEER_ACCESS`` decides it, or the
+    GPU that ``OPENREG_PROFILE`` names.
 
     Args:
         device: Device, index or name; None is the current device.
