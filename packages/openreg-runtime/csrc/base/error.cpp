@@ -158,7 +158,7 @@ LastError LastErrorScope::take() noexcept {
   return taken;
 }
 
-void LastErrorScope::restore(std::optional<LastError> last) noexcept {
+void LastErrorScope::restore(std::optional<LastError>& last) noexcept {
   t_last_code = last ? last->error.code : orSuccess;
   if (t_last_message != nullptr) {
     *t_last_message = last ? std::move(last->error.message) : std::string();

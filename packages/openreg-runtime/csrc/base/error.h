@@ -90,15 +90,15 @@ extern constinit OPENREG_THREAD_LOCAL const char* t_not_ready;
 class LastErrorScope {
  public:
   LastErrorScope() noexcept {
-    if (thread_has_any()) {
+    if (thread_has_any()) [[unlikely]] {
       taken_ = take();
     }
   }
   LastErrorScope(const LastErrorScope&) = delete;
   LastErrorScope& operator=(const LastErrorScope&) = delete;
   ~LastErrorScope() {
-    if (taken_ || thread_has_any()) {
-      restore(std::move(taken_));
+    if (taken_ || thread_has_any()) [[unlikely]] {
+      restore(taken_);
     }
   }
 
@@ -108,7 +108,8 @@ class LastErrorScope {
         t_last_code != orSuccess;
   }
   static LastError take() noexcept;
-  static void restore(std::optional<LastError> last) noexcept;
+  // A reference, so that each launch inlines little code.
+  static void restore(std::optional<LastError>& last) noexcept;
 
   std::optional<LastError> taken_;
 };

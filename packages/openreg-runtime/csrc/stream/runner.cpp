@@ -108,10 +108,10 @@ std::optional<Error> Runner::execute_in_call(
   const auto limit = lane_->exchange_limit(state_.wait_timeout());
   auto error = execute(entry, before);
   lane_->exchange_limit(limit);
-  if (!error) {
-    error = state_.failure_since(entry.epoch);
+  if (error) {
+    return error;
   }
-  return error;
+  return state_.failure_since(entry.epoch);
 }
 
 void Runner::stamp(

@@ -101,15 +101,15 @@ void Stream::run_entry(Entry&& entry) {
   if (running_stream() != nullptr) {
     edge.emplace(*this);
   }
-  std::optional<Error> error;
   std::optional<Error> of_cleanup;
-  {
+  std::optional<Error> error = [&] {
     const RunningScope scope(this, device_, /*part=*/true);
-    error = runner_.execute_in_call(entry, nested, before);
-    if (!error) {
+    auto failure = runner_.execute_in_call(entry, nested, before);
+    if (!failure) {
       Runner::release(entry, of_cleanup); // within its turn
     }
-  }
+    return failure;
+  }();
   if (!nested || of_cleanup) {
     lock.lock();
     if (before) {
