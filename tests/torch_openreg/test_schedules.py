@@ -165,3 +165,68 @@ def test_seed_gives_each_rank_one_order_of_its_own() -> None:
     for orders in zip(*ranks, strict=True):
         assert [len(set(each)) for each in orders] == [1, 1]
     assert ranks[0] != ranks[1]
+
+
+Trace = list[tuple[str, str, int | None]]
+
+
+def traces(rank: int, name: str, runs: int) -> list[Trace]:
+    """Returns the commands of this rank in the order of their starts, for each run."""
+    from torch import distributed
+
+    from openreg_runtime import activity
+
+    side = torch.Stream("openreg")
+    weight = torch.ones(8, 8, device="openreg", requires_grad=True)
+
+    def step() -> None:
+        batch = torch.full((4, 8), rank + 1.0).pin_memory()
+        with side:
+            x = batch.to("openreg", non_blocking=True)
+        torch.accelerator.current_stream().wait_stream(side)
+        x.record_stream(torch.accelerator.current_stream())
+        (x @ weight).square().mean().backward()
+        assert weight.grad is not None
+        pending = distributed.all_reduce(weight.grad, async_op=True)
+        with side:
+            (batch.to("openreg", non_blocking=True) * 2).sum()
+        pending.wait()
+        with torch.no_grad():
+            weight.sub_(weight.grad, alpha=0.01)
+        weight.grad = None
+        weight.sum().item()
+
+    def run() -> Trace:
+        distributed.barrier()  # a rank that is late does not delay the other one
+        torch.accelerator.synchronize()
+        kinds = ("kernel", "memcpy", "memset", "host_function", "wait")
+        with activity.record(kinds) as recording:
+            with schedule(name):
+                for _ in range(3):
+                    step()
+            records = recording.take()
+        return [(each.kind, each.name, each.stream) for each in records]
+
+    run()  # the first calls of operators
+    return [run() for _ in range(runs)]
+
+
+def test_seed_gives_each_rank_of_a_training_the_same_trace_in_twenty_runs() -> None:
+    seeds = [
+        run_ranks(traces, 2, f"random:{seed}", 20, start_method="forkserver")
+        for seed in (1, 2)
+    ]
+    for ranks in seeds:
+        for runs in ranks:
+            assert len(runs) == 20
+            assert len(runs[0]) > 50
+            assert all(each == runs[0] for each in runs)
+    # Another rank and another seed draw other orders of the same work, except for waits:
+    # waiting for an event that has passed leaves no record.
+    orders = [
+        tuple(each for each in ranks[rank][0] if each[0] != "wait")
+        for ranks in seeds
+        for rank in range(2)
+    ]
+    assert len(set(orders)) == 4
+    assert len({tuple(sorted(each)) for each in orders}) == 1
