@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs PyTorch's tests of CUDA streams on CUDA devices of openreg, under schedules.
+
+    OPENREG_DEVICE=cuda python tools/upstream_streams.py pytorch/test --seeds 50
+
+The folder is part of PyTorch's sources, and no wheel contains it. The tests have
+"stream" or "event" in their names, in ``test_cuda.py`` and ``test_cuda_multigpu.py``.
+They run in one process, once in the default order, then under the schedule
+``lazy`` and under each seed. A test that fails in the default order is left out of the
+others. The exit status is 1 if a test fails under a schedule without a known reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import io
+import os
+import re
+import sys
+import time
+import unittest
+from pathlib import Path
+
+os.environ.setdefault("OPENREG_DEVICE", "cuda")
+
+_FILES = ("test_cuda", "test_cuda_multigpu")
+_WORDS = ("stream", "event")
+
+
+# Tests that fail under some seeds, and must not be counted.
+_EXPECTED = {
+    "test_copy_streams": "copies tensors of the default stream on other streams, "
+    "without a wait",
+    "test_events_multi_gpu_query": "expects that a sleep still runs at a query",
+    "test_events_wait": "expects that a sleep still runs at a query",
+    "test_streams_multi_gpu_query": "expects that a sleep still runs at a query",
+    "test_stream_event_nogil": "expects that two kernels run at the same time",
+}
+
+
+def _names(folder: Path) -> list[str]:
+    """Returns the names of the tests, such as ``test_cuda.TestCuda.test_streams``."""
+    sys.path.insert(0, str(folder))
+    sys.argv = sys.argv[:1]  # PyTorch's tests parse it
+    loader = unittest.defaultTestLoader
+    return [
+        f"{file}.{case.__name__}.{name}"
+        for file in _FILES
+        for case in vars(importlib.import_module(file)).values()
+        if isinstance(case, type)
+        and issubclass(case, unittest.TestCase)
+        and case.__module__ == file
+        for name in loader.getTestCaseNames(case)
+        if any(word in name for word in _WORDS)
+    ]
+
+
+def _run(name: str) -> tuple[str, str]:
+    """Returns ``passed``, ``skipped`` or ``failed``, and the line of the error."""
+    result = unittest.TextTestRunner(stream=io.StringIO(), verbosity=0).run(
+        unittest.defaultTestLoader.loadTestsFromName(name)
+    )
+    for _, text in (*result.failures, *result.errors):
+        named = [each for each in text.splitlines() if re.match(r"[\w.]+Error", each)]
+        return "failed", (named or [text.strip()])[-1]
+    return ("skipped" if result.skipped else "passed"), ""
+
+
+def main() -> int:
+    """Runs the tests and prints one line for each schedule and each failure."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="the folder test of PyTorch")
+    parser.add_argument("--seeds", type=int, default=50, help="random schedules")
+    parser.add_argument("--leave-out", nargs="*", default=[], help="parts of names")
+    arguments = parser.parse_args()
+    for file in _FILES:
+        if not (arguments.folder / f"{file}.py").is_file():
+            parser.error(f"folder {arguments.folder} has no {file}.py")
+
+    from torch_openreg.testing import schedule
+
+    names = [
+        name
+        for name in _names(arguments.folder)
+        if not any(part in name for part in arguments.leave_out)
+    ]
+    unexpected = 0
+    orders = ["eager", "lazy", *(f"random:{seed}" for seed in range(arguments.seeds))]
+    for order in orders:
+        began = time.monotonic()
+        outcomes = {}
+        for name in names:
+            with schedule(order):
+                outcomes[name], error = _run(name)
+            if outcomes[name] == "failed":
+                reason = _EXPECTED.get(name.rpartition(".")[2])
+                if reason is not None and order != "eager":
+                    outcomes[name] = "expected to fail"
+                print(f"{order}: {name}: {reason or error}", flush=True)
+        counts = [
+            f"{list(outcomes.values()).count(each)} {each}"
+            for each in ("passed", "skipped", "expected to fail", "failed")
+        ]
+        seconds = time.monotonic() - began
+        print(f"{order}: {', '.join(counts)}, {seconds:.0f} s", flush=True)
+        if order == "eager":
+            names = [name for name in names if outcomes[name] != "failed"]
+        else:
+            unexpected += list(outcomes.values()).count("failed")
+    print(f"{unexpected} unexpected failures under schedules")
+    return 1 if unexpected else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
