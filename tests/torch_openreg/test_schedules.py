@@ -11,6 +11,7 @@ from torch import nn
 
 from torch_openreg.testing import run_ranks, schedule
 
+needs_occl = pytest.mark.differs_in_process("occl", run=False)
 NAMES = ["lazy", *(f"random:{seed}" for seed in range(6))]
 
 
@@ -131,6 +132,7 @@ def reduced(rank: int, name: str) -> list[float]:
         return torch.cat(gathered).tolist()
 
 
+@needs_occl
 @pytest.mark.parametrize("name", ["lazy", "random:0", "random:1", "random:2"])
 def test_collectives_give_the_same_bits(name: str) -> None:
     results = run_ranks(reduced, 2, name, start_method="forkserver")
@@ -159,6 +161,7 @@ def ordered(rank: int, names: list[str]) -> list[list[str]]:
     return [[order(name) for _ in range(20)] for name in names]
 
 
+@needs_occl
 def test_seed_gives_each_rank_one_order_of_its_own() -> None:
     names = [f"random:{seed}" for seed in range(4)]
     ranks = run_ranks(ordered, 2, names, start_method="forkserver")
@@ -211,6 +214,7 @@ def traces(rank: int, name: str, runs: int) -> list[Trace]:
     return [run() for _ in range(runs)]
 
 
+@needs_occl
 def test_seed_gives_each_rank_of_a_training_the_same_trace_in_twenty_runs() -> None:
     seeds = [
         run_ranks(traces, 2, f"random:{seed}", 20, start_method="forkserver")
@@ -221,8 +225,8 @@ def test_seed_gives_each_rank_of_a_training_the_same_trace_in_twenty_runs() -> N
             assert len(runs) == 20
             assert len(runs[0]) > 50
             assert all(each == runs[0] for each in runs)
-    # Another rank and another seed draw other orders of the same work, except for waits:
-    # waiting for an event that has passed leaves no record.
+    # Another rank and another seed draw other orders of the same work, except for
+    # waits: waiting for an event that has passed leaves no record.
     orders = [
         tuple(each for each in ranks[rank][0] if each[0] != "wait")
         for ranks in seeds
