@@ -25,6 +25,7 @@ from workspace import ROOT
 # Lowest layer first. A file may include files of the same layer and of lower layers.
 LAYERS = {
     "packages/openreg-runtime/csrc": [
+        "platform/",
         "base/",
         "activity/",
         "failures/",
@@ -84,11 +85,22 @@ ROOMS = {
     ],
 }
 # These layers use the library through its public header and include only these layers.
-ONLY = {"packages/openreg-runtime/csrc/bindings/": ["base/", "bindings/"]}
+ONLY = {
+    "packages/openreg-runtime/csrc/bindings/": ["platform/", "base/", "bindings/"]
+}
 
 MOST_PAIRS = 12
-# Each file in these folders has the name of a C API object or of a mechanism.
-WITHOUT_LIMIT = {"api", "bindings", "ops"}
+# Each file in these folders has the name of a C API object, of a mechanism or of a
+# concern of the operating system.
+WITHOUT_LIMIT = {
+    "api",
+    "bindings",
+    "ops",
+    "platform",
+    "platform/linux",
+    "platform/posix",
+    "platform/windows",
+}
 # Streams, events and captures wait for each other, so their files may form loops.
 LOOPS_ALLOWED = {"packages/openreg-runtime/csrc": "stream/"}
 
