@@ -19,11 +19,9 @@ struct Copies {
 /// Looks for other copies of this library in this process.
 Copies find_copies();
 
-/// Names of the mappings of devices.
+/// The names of the file of a device and of the addresses of all devices, by
+/// which a copy can find another one in use.
 inline constexpr const char* kDeviceFile = "openreg";
 inline constexpr const char* kDeviceReservation = "openreg-reserved";
-/// Makes find_copies() of other copies find this one in use. Called after the
-/// addresses of devices were reserved.
-void mark_in_use() noexcept;
 
 } // namespace openreg::platform

@@ -13,6 +13,8 @@ class [[nodiscard]] Result {
   constexpr explicit Result(int code) noexcept : code_(code) {}
   /// The error of the calling thread's last request.
   static Result last() noexcept;
+  /// The error that a table is full.
+  static Result full() noexcept;
 
   constexpr explicit operator bool() const noexcept {
     return code_ == 0;

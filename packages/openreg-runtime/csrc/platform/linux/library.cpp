@@ -48,6 +48,4 @@ Copies find_copies() {
   return result;
 }
 
-void mark_in_use() noexcept {} // the names of the mappings do
-
 } // namespace openreg::platform

@@ -11,6 +11,10 @@ Result Result::last() noexcept {
   return Result(errno);
 }
 
+Result Result::full() noexcept {
+  return Result(ENOSPC);
+}
+
 std::string Result::text() const {
   return std::strerror(code_);
 }
