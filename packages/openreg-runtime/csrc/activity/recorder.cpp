@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/thread_local.h"
+#include "platform/process.h"
+#include "platform/thread.h"
 
 #include <algorithm>
 #include <array>
@@ -13,10 +15,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <sys/syscall.h>
 #include <thread>
-#include <time.h>
-#include <unistd.h>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -85,7 +84,7 @@ ThreadState::~ThreadState() {
 ThreadState* thread_state() {
   if (t_state == nullptr && !t_ended) {
     static thread_local ThreadState state;
-    state.number = static_cast<int>(syscall(SYS_gettid));
+    state.number = platform::thread_number();
     t_state = &state;
   }
   return t_state;
@@ -152,7 +151,7 @@ orActivity start_record(orActivityKind kind, int device) {
   record.kind = kind;
   record.device = device;
   record.stream = -1;
-  record.process = static_cast<int>(getpid());
+  record.process = platform::process_number();
   record.correlation = t_call;
   record.name = "";
   if (ThreadState* state = thread_state()) {
@@ -201,10 +200,9 @@ constexpr ApiObserver kObserver{&begin_call, &end_call};
 } // namespace
 
 std::uint64_t now() noexcept {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-      static_cast<std::uint64_t>(time.tv_nsec);
+  const auto time = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
 }
 
 void enable(unsigned int kinds, std::size_t capacity) {

@@ -3,11 +3,11 @@
 #include "base/error.h"
 
 #include "base/thread_local.h"
+#include "platform/thread.h"
 
 #include <cstdio>
 #include <memory>
 #include <new>
-#include <pthread.h>
 #include <utility>
 
 namespace openreg {
@@ -75,24 +75,24 @@ constexpr ErrorDescription kDescriptions[] = {
 /// Deletes a thread's message when the thread ends. This happens after its
 /// thread_local variables, whose destructors may make failing calls. At process
 /// exit the main thread's message is not deleted.
-pthread_key_t thread_end() {
-  static const pthread_key_t key = [] {
-    pthread_key_t made{};
-    const int error = pthread_key_create(
-        &made, [](void*) { delete std::exchange(t_last_message, nullptr); });
-    if (error != 0) {
+const platform::ThreadEnd& thread_end() {
+  static const platform::ThreadEnd end = [] {
+    platform::ThreadEnd made;
+    if (!platform::ThreadEnd::make(
+            [](void*) { delete std::exchange(t_last_message, nullptr); },
+            made)) {
       throw std::bad_alloc();
     }
     return made;
   }();
-  return key;
+  return end;
 }
 
 /// Throws std::bad_alloc.
 void keep_message(std::string message) {
   if (t_last_message == nullptr) {
     auto made = std::make_unique<std::string>();
-    if (pthread_setspecific(thread_end(), made.get()) != 0) {
+    if (!thread_end().set(made.get())) {
       throw std::bad_alloc();
     }
     t_last_message = made.release();

@@ -7,10 +7,11 @@
 // commands are dropped, so that no exit handler waits for them.
 #include "base/process.h"
 
+#include "platform/process.h"
+
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
-#include <pthread.h>
 
 namespace openreg::process {
 namespace {
@@ -31,7 +32,9 @@ void mark_in_use(void (*callback)()) {
   static std::once_flag once;
   std::call_once(once, [callback] {
     g_on_exit = callback;
-    pthread_atfork(nullptr, nullptr, [] { g_bad_fork.store(true); });
+    // If memory is exhausted, children are not told apart.
+    static_cast<void>(
+        platform::call_in_children([] { g_bad_fork.store(true); }));
     std::atexit(on_exit);
     g_in_use.store(true);
   });

@@ -7,18 +7,17 @@
 // two cannot block each other.
 #include "base/system_thread.h"
 #include "bindings/bindings.h"
+#include "platform/thread.h"
 
 #include <openreg/activity.h>
 
 #include <atomic>
 #include <chrono>
-#include <cxxabi.h>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
-#include <unistd.h>
 #include <unordered_map>
 #include <vector>
 
@@ -43,14 +42,9 @@ thread_local PyObject* t_interrupt = nullptr;
 /// the process ends. Objects of `body` must not need the GIL in their
 /// destructors.
 template <typename Body>
-void park_at_exit(Body&& body) {
-  try {
-    std::forward<Body>(body)();
-  } catch (const abi::__forced_unwind&) {
-    for (;;) {
-      pause();
-    }
-  }
+void park_at_exit(Body body) {
+  platform::run_or_sleep(
+      [](void* argument) { (*static_cast<Body*>(argument))(); }, &body);
 }
 
 /// Runs `body` with the GIL; false if the interpreter is gone. `body` must not

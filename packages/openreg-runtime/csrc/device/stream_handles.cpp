@@ -8,12 +8,12 @@
 #include "base/process.h"
 #include "base/thread_local.h"
 #include "device/runtime.h"
+#include "platform/thread.h"
 
 #include <atomic>
 #include <cstring>
 #include <memory>
 #include <new>
-#include <pthread.h>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,30 +84,31 @@ OPENREG_THREAD_LOCAL ThreadStreams* t_streams = nullptr;
 /// Ends a thread's streams after its thread_local variables, which may use
 /// them. A forked child has none, and the main thread keeps its streams at
 /// process exit.
-pthread_key_t thread_end() {
-  static const pthread_key_t key = [] {
-    pthread_key_t made{};
-    const int error = pthread_key_create(&made, [](void*) {
-      if (!process::in_bad_fork()) {
-        delete std::exchange(t_streams, nullptr);
-      }
-    });
-    if (error != 0) {
+const platform::ThreadEnd& thread_end() {
+  static const platform::ThreadEnd end = [] {
+    platform::ThreadEnd made;
+    const platform::Result result = platform::ThreadEnd::make(
+        [](void*) {
+          if (!process::in_bad_fork()) {
+            delete std::exchange(t_streams, nullptr);
+          }
+        },
+        made);
+    if (!result) {
       throw Failure(
           orErrorMemoryAllocation,
-          std::string("orStreamPerThread needs a thread-specific key: ") +
-              std::strerror(error));
+          "orStreamPerThread needs a thread-specific key: " + result.text());
     }
     return made;
   }();
-  return key;
+  return end;
 }
 
 Stream& thread_stream() {
   Device& device = runtime().device(current_device());
   if (t_streams == nullptr) {
     auto streams = std::make_unique<ThreadStreams>();
-    if (pthread_setspecific(thread_end(), streams.get()) != 0) {
+    if (!thread_end().set(streams.get())) {
       throw std::bad_alloc();
     }
     t_streams = streams.release();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ordinary memory of the program.
+// Ordinary host memory.
 #pragma once
 
 #include <cstddef>

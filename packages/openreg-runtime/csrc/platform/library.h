@@ -19,8 +19,8 @@ struct Copies {
 /// Looks for other copies of this library in this process.
 Copies find_copies();
 
-/// The names of the file of a device and of the addresses of all devices, by
-/// which a copy can find another one in use.
+/// The names of a device's file and of the addresses of all devices. On Linux,
+/// another copy finds them.
 inline constexpr const char* kDeviceFile = "openreg";
 inline constexpr const char* kDeviceReservation = "openreg-reserved";
 

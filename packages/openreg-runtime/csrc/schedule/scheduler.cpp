@@ -4,6 +4,7 @@
 
 #include "base/process.h"
 #include "base/system_thread.h"
+#include "platform/thread.h"
 #include "schedule/random.h"
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <exception>
 #include <mutex>
 #include <thread>
-#include <unistd.h>
 #include <unordered_set>
 #include <vector>
 
@@ -123,9 +123,8 @@ void watch() {
       }
     }
   }
-  while (true) {
-    pause(); // its thread_local variables may use destroyed objects
-  }
+  // The thread_local variables of this thread may use destroyed objects.
+  platform::sleep_forever();
 }
 
 /// The queue whose next entry leads to the completion of the target's.

@@ -2,19 +2,11 @@
 // Compares processor time with the time that passed.
 #include "schedule/stall_check.h"
 
-#include <ctime>
+#include "platform/machine.h"
 
 namespace openreg {
-namespace {
 
-std::chrono::nanoseconds processor_time() noexcept {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) +
-      std::chrono::nanoseconds(time.tv_nsec);
-}
-
-} // namespace
+using platform::processor_time;
 
 StallCheck::StallCheck(
     std::chrono::milliseconds without_work,

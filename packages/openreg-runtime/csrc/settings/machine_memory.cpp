@@ -3,11 +3,12 @@
 // memory with them.
 #include "settings/machine_memory.h"
 
+#include "platform/machine.h"
+
 #include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <unistd.h>
 
 namespace openreg {
 namespace {
@@ -36,19 +37,11 @@ std::uint64_t limit_of(
   return limit;
 }
 
-std::uint64_t physical_memory() {
-  const long pages = sysconf(_SC_PHYS_PAGES);
-  const long size = sysconf(_SC_PAGESIZE);
-  return pages > 0 && size > 0
-      ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size)
-      : kNoLimit;
-}
-
 } // namespace
 
 std::uint64_t machine_memory(const std::string& root) {
   const std::string groups = root + "/sys/fs/cgroup";
-  std::uint64_t limit = physical_memory();
+  std::uint64_t limit = platform::physical_memory();
   std::ifstream memberships(root + "/proc/self/cgroup");
   // A line is "number:controllers:group". Version 2 has no controllers.
   for (std::string line; std::getline(memberships, line);) {

@@ -5,6 +5,7 @@
 
 #include "base/process.h"
 #include "base/system_thread.h"
+#include "platform/thread.h"
 #include "stream/stream.h"
 
 #include <algorithm>
@@ -13,7 +14,6 @@
 #include <string>
 #include <system_error>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -106,8 +106,9 @@ void Stream::work() {
       has_worker_ = false;
       workers::remove(*this);
       lock.unlock();
-      while (process::exiting()) {
-        pause(); // its thread_local variables may use destroyed objects
+      if (process::exiting()) {
+        // The thread_local variables of this thread may use destroyed objects.
+        platform::sleep_forever();
       }
       return;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The number by which the system's tools name a thread.
+// The number of a thread in the system's tools.
 #include "platform/thread.h"
 
 #include <sys/syscall.h>

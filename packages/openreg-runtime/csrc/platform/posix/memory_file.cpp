@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory files by shm_open(), whose names end at once.
+// Memory files by shm_open(), whose names are removed immediately.
 //
 // macOS neither reads nor writes these files, and sizes them only once, so all
 // access is by mappings, and the room is part of the file from the beginning.

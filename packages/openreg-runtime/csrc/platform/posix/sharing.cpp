@@ -69,7 +69,6 @@ bool address_of(ProcessId process, sockaddr_un& address) {
   return true;
 }
 
-/// Makes a socket whose requests do not wait for ever.
 int make_socket() {
   const int made = socket(AF_UNIX, SOCK_STREAM, 0);
   if (made >= 0) {
@@ -154,8 +153,7 @@ Result start(Service& all, ProcessId self) {
 } // namespace
 
 Result publish(const File& file, std::int32_t& number) {
-  // Before the lock: a fork locks the identity and the service in an order of
-  // its own.
+  // Before the lock: a fork locks the identity and the service in some order.
   ProcessId self = 0;
   if (Result found = this_process(self); !found) {
     return found;
@@ -214,7 +212,7 @@ Result forbid_inspection() {
 #if defined(__APPLE__)
   return ptrace(PT_DENY_ATTACH, 0, nullptr, 0) == 0 ? Result() : Result::last();
 #else
-  return {}; // POSIX has no such rule
+  return {}; // POSIX has no function for this
 #endif
 }
 
