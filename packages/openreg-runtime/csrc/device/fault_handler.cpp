@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The SIGSEGV handler.
+// The explanation of a fault.
 #include "device/fault_handler.h"
 
 #include "base/process.h"
 #include "device/device.h"
 #include "memory/address_space.h"
+#include "platform/fault.h"
 
-#include <cstdint>
 #include <cstdio>
 #include <optional>
-#include <signal.h>
-#include <unistd.h>
 
 namespace openreg {
 namespace {
 
 const AddressSpace* g_memory = nullptr;
 Device& (*g_device_at)(int index) = nullptr;
-struct sigaction g_previous;
 
 /// Where on a device a fault was.
 struct FaultPlace {
@@ -105,59 +102,14 @@ void explain(const void* address, const FaultPlace& place) {
         data ? advice : "");
   }
   if (length > 0) {
-    const auto ignored =
-        write(STDERR_FILENO, text, static_cast<std::size_t>(length));
-    static_cast<void>(ignored);
+    platform::write_error(text, static_cast<std::size_t>(length));
   }
 }
 
-void pass_on(int signal, siginfo_t* info, void* context, bool faulted) {
-  if ((g_previous.sa_flags & SA_SIGINFO) != 0) {
-    g_previous.sa_sigaction(signal, info, context);
-  } else if (
-      g_previous.sa_handler != SIG_DFL && g_previous.sa_handler != SIG_IGN) {
-    g_previous.sa_handler(signal);
-  } else if (faulted || g_previous.sa_handler == SIG_DFL) {
-    // Returning runs the instruction again, now with the default action. A
-    // signal that was sent explicitly is sent again.
-    sigaction(SIGSEGV, &g_previous, nullptr);
-    if (!faulted) {
-      raise(signal);
-    }
+void handle(void* address) {
+  if (const auto place = place_of(address)) {
+    explain(address, *place);
   }
-}
-
-std::uintptr_t stack_pointer(const ucontext_t& interrupted) {
-#if defined(__x86_64__)
-  return static_cast<std::uintptr_t>(interrupted.uc_mcontext.gregs[REG_RSP]);
-#elif defined(__aarch64__)
-  return static_cast<std::uintptr_t>(interrupted.uc_mcontext.sp);
-#else
-  return 0;
-#endif
-}
-
-/// Whether another handler sent the signal, as Python's faulthandler does after
-/// printing. The interrupted code then ran on the signal stack.
-bool sent_by_handler(const siginfo_t* info, const void* context) {
-  const auto& interrupted = *static_cast<const ucontext_t*>(context);
-  const auto begin =
-      reinterpret_cast<std::uintptr_t>(interrupted.uc_stack.ss_sp);
-  return info->si_code == SI_TKILL && begin != 0 &&
-      stack_pointer(interrupted) - begin < interrupted.uc_stack.ss_size;
-}
-
-void handle(int signal, siginfo_t* info, void* context) {
-  if (sent_by_handler(info, context)) {
-    return; // the faulting instruction runs again, now with our handler first
-  }
-  const bool faulted = info->si_code > 0; // a sent signal has no address
-  if (faulted) {
-    if (const auto place = place_of(info->si_addr)) {
-      explain(info->si_addr, *place);
-    }
-  }
-  pass_on(signal, info, context, faulted);
 }
 
 } // namespace
@@ -167,11 +119,7 @@ void install_fault_handler(
     Device& (*device_at)(int index)) {
   g_memory = &memory;
   g_device_at = device_at;
-  struct sigaction action{};
-  action.sa_sigaction = handle;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGSEGV, &action, &g_previous);
+  platform::install_fault_handler(handle);
 }
 
 } // namespace openreg

@@ -14,9 +14,9 @@ namespace openreg {
 class AddressSpace;
 class Device;
 
-/// Installs a SIGSEGV handler that prints the device and the block to standard
-/// error. Then it passes the signal to the previous handler (Python's
-/// faulthandler prints the line) or to the default action.
+/// Installs a fault handler that prints the device and the block to standard
+/// error. Then the fault passes to the previous handler (Python's faulthandler
+/// prints the line) or ends the process.
 void install_fault_handler(
     const AddressSpace& memory,
     Device& (*device_at)(int index));
