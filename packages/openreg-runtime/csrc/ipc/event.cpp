@@ -4,32 +4,20 @@
 
 #include "base/error.h"
 #include "base/file_limit.h"
+#include "platform/mapping.h"
+#include "platform/wait.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <climits>
-#include <cstring>
-#include <ctime>
-#include <linux/futex.h>
 #include <string>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 namespace openreg::ipc {
 namespace {
 
-[[noreturn]] void fail(const char* what) {
-  const int reason = errno;
+[[noreturn]] void fail(const char* what, platform::Result result) {
   throw Failure(
       orErrorMemoryAllocation,
       std::string("an interprocess event needs ") + what + ": " +
-          std::strerror(reason));
-}
-
-std::uint32_t* address_of(std::atomic<std::uint32_t>& word) {
-  static_assert(sizeof(word) == sizeof(std::uint32_t));
-  return reinterpret_cast<std::uint32_t*>(&word);
+          result.text());
 }
 
 // Also the longest time until the end of a process is detected.
@@ -39,9 +27,11 @@ constexpr std::chrono::milliseconds kSlice{20};
 
 std::shared_ptr<SharedEvent> SharedEvent::create(File& file) {
   check_file_size(sizeof(State), "an event for several processes");
-  File made(memfd_create("openreg-event", MFD_CLOEXEC));
-  if (!made || ftruncate(made.get(), sizeof(State)) != 0) {
-    fail("a file");
+  File made;
+  if (const auto result =
+          platform::create_memory_file("openreg-event", sizeof(State), 0, made);
+      !result) {
+    fail("a file", result);
   }
   auto event = open(made);
   file = std::move(made);
@@ -49,23 +39,19 @@ std::shared_ptr<SharedEvent> SharedEvent::create(File& file) {
 }
 
 std::shared_ptr<SharedEvent> SharedEvent::open(const File& file) {
-  void* state = mmap(
-      nullptr,
-      sizeof(State),
-      PROT_READ | PROT_WRITE,
-      MAP_SHARED | MAP_NORESERVE,
-      file.get(),
-      0);
-  if (state == MAP_FAILED) {
-    fail("a mapping");
+  std::byte* state = nullptr;
+  if (const auto mapped =
+          platform::map(file, 0, sizeof(State), /*inherited=*/true, state);
+      !mapped) {
+    fail("a mapping", mapped);
   }
   // A new file is full of zeros, which is how the state begins.
   return std::shared_ptr<SharedEvent>(
-      new SharedEvent(static_cast<State*>(state)));
+      new SharedEvent(reinterpret_cast<State*>(state)));
 }
 
 SharedEvent::~SharedEvent() {
-  munmap(state_, sizeof(State));
+  platform::unmap(reinterpret_cast<std::byte*>(state_), sizeof(State));
 }
 
 SharedEvent::Ticket SharedEvent::take() {
@@ -126,7 +112,7 @@ std::shared_ptr<const Error> SharedEvent::failure(Ticket ticket) const {
 void SharedEvent::reach(Ticket ticket) noexcept {
   word_of(ticket).store(0);
   state_->changes.fetch_add(1);
-  syscall(SYS_futex, address_of(state_->changes), FUTEX_WAKE, INT_MAX, nullptr);
+  platform::wake_all(state_->changes);
 }
 
 SharedEvent::Ticket SharedEvent::last() const noexcept {
@@ -162,17 +148,7 @@ bool SharedEvent::wait_until(Ticket ticket, Deadline::Clock::time_point time)
     if (left <= Deadline::Clock::duration::zero()) {
       return false;
     }
-    timespec timeout{};
-    timeout.tv_nsec = static_cast<long>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(left).count());
-    syscall(
-        SYS_futex,
-        address_of(state_->changes),
-        FUTEX_WAIT,
-        changes,
-        &timeout,
-        nullptr,
-        0);
+    platform::wait_on(state_->changes, changes, left);
   }
 }
 

@@ -5,15 +5,12 @@
 #include "base/error.h"
 #include "base/file_limit.h"
 #include "memory/host_access.h"
+#include "platform/mapping.h"
+#include "platform/sharing.h"
 
 #include <atomic>
-#include <cerrno>
-#include <cstring>
-#include <fcntl.h>
 #include <random>
 #include <string>
-#include <sys/mman.h>
-#include <unistd.h>
 #include <utility>
 
 namespace openreg::ipc {
@@ -28,15 +25,9 @@ std::uint64_t new_id() {
   return id;
 }
 
-/// A lock of a given type on the note at `position`. It belongs to the open
-/// file, not to the process or a thread, and ends with it.
-struct flock lock_on(std::uint64_t position, short type) {
-  struct flock lock{};
-  lock.l_type = type;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = static_cast<off_t>(position);
-  lock.l_len = sizeof(Note);
-  return lock;
+/// Where the claims of other processes on a block are.
+std::uint64_t claims_at(std::uint64_t position) {
+  return position + offsetof(SharedNote, claims);
 }
 
 /// Ensures that the next push_back() does not throw.
@@ -53,13 +44,12 @@ void Exports::write(std::uint64_t position, const void* bytes, std::size_t size)
     const {
   // Writing extends the file.
   check_file_size(position + size, "a shared block");
-  if (pwrite(
-          memory_.file(device_), bytes, size, static_cast<off_t>(position)) !=
-      static_cast<ssize_t>(size)) {
+  if (const auto written =
+          platform::write_at(memory_.file(device_), position, bytes, size);
+      !written) {
     throw Failure(
         orErrorMemoryAllocation,
-        std::string("cannot write the shared note of a memory block: ") +
-            std::strerror(errno));
+        "cannot write the shared note of a memory block: " + written.text());
   }
 }
 
@@ -71,22 +61,18 @@ std::atomic<std::uint64_t>* Exports::map_id(std::uint64_t position) {
   static_assert(offsetof(Note, id) == 0);
   std::byte*& page = pages_[position / size];
   if (page == nullptr) {
-    void* mapped = mmap(
-        nullptr,
-        size,
-        PROT_READ | PROT_WRITE,
-        MAP_SHARED,
-        memory_.file(device_),
-        static_cast<off_t>(position / size * size));
-    if (mapped == MAP_FAILED) {
+    // A forked child must not erase its parent's notes.
+    if (const auto mapped = platform::map(
+            memory_.file(device_),
+            position / size * size,
+            size,
+            /*inherited=*/false,
+            page);
+        !mapped) {
       throw Failure(
           orErrorMemoryAllocation,
-          std::string("cannot map the shared note of a memory block: ") +
-              std::strerror(errno));
+          "cannot map the shared note of a memory block: " + mapped.text());
     }
-    // A forked child must not erase its parent's notes.
-    madvise(mapped, size, MADV_DONTFORK);
-    page = static_cast<std::byte*>(mapped);
   }
   return reinterpret_cast<std::atomic<std::uint64_t>*>(page + position % size);
 }
@@ -95,8 +81,9 @@ orIpcMemHandle_t Exports::add(std::size_t offset, std::size_t size) {
   auto known = places_.find(offset);
   if (known == places_.end()) {
     const bool reuse = !unused_.empty();
-    const std::uint64_t position =
-        reuse ? unused_.back() : memory_.own_span() + positions_ * sizeof(Note);
+    const std::uint64_t position = reuse
+        ? unused_.back()
+        : memory_.own_span() + positions_ * sizeof(SharedNote);
     const Place place{position, new_id(), map_id(position)};
     const Note note{
         place.id, offset, size, static_cast<std::uint64_t>(device_)};
@@ -151,9 +138,7 @@ std::vector<std::size_t> Exports::clear() {
 }
 
 bool Exports::is_open(std::uint64_t position) const {
-  struct flock lock = lock_on(position, F_WRLCK); // which any lock forbids
-  return fcntl(memory_.file(device_), F_OFD_GETLK, &lock) == 0 &&
-      lock.l_type != F_UNLCK;
+  return platform::is_claimed(memory_.file(device_), claims_at(position));
 }
 
 std::vector<std::size_t> Exports::take_closed() {
@@ -170,35 +155,31 @@ std::vector<std::size_t> Exports::take_closed() {
 
 Claim::Claim(std::shared_ptr<const File> file, std::uint64_t position)
     : file_(std::move(file)), position_(position) {
-  struct flock lock = lock_on(position, F_RDLCK);
-  if (fcntl(file_->get(), F_OFD_SETLK, &lock) != 0) {
+  if (const auto begun =
+          platform::begin_claim(*file_, claims_at(position), claim_);
+      !begun) {
     throw Failure(
         orErrorMemoryAllocation,
-        std::string("cannot lock the shared note of a memory block: ") +
-            std::strerror(errno));
+        "cannot lock the shared note of a memory block: " + begun.text());
   }
 }
 
 Claim::~Claim() {
   if (file_) {
-    struct flock lock = lock_on(position_, F_UNLCK);
-    fcntl(file_->get(), F_OFD_SETLK, &lock);
+    platform::end_claim(*file_, claims_at(position_), claim_);
   }
 }
 
 Offer find_offer(const orIpcMemHandle_t& bytes) {
   const Handle handle = read_handle(bytes.reserved, Kind::kMemory);
-  // The note is locked before it is read.
+  // The note is claimed before it is read.
   Offer offer{
       Claim(std::make_shared<File>(open_file(handle)), handle.position),
       handle.file,
       {}};
-  const ssize_t length = pread(
-      offer.claim.file()->get(),
-      &offer.note,
-      sizeof(offer.note),
-      static_cast<off_t>(handle.position));
-  if (length != sizeof(offer.note) || offer.note.id != handle.id) {
+  const auto read = platform::read_at(
+      *offer.claim.file(), handle.position, &offer.note, sizeof(offer.note));
+  if (!read || offer.note.id != handle.id) {
     fail_gone(handle);
   }
   return offer;
@@ -216,8 +197,7 @@ std::byte* Imports::open(Offer offer) {
   const std::size_t length = (lead + offer.note.size + page - 1) / page * page;
   std::byte* pages = find_pages(length);
   Claim claim = claim_of(offer);
-  memory_.map_foreign(
-      pages, length, claim.file()->get(), offer.note.offset - lead);
+  memory_.map_foreign(pages, length, *claim.file(), offer.note.offset - lead);
   mappings_.emplace(
       pages + lead,
       Mapping{

@@ -6,15 +6,16 @@
 // reads there whether the block is still live. The file is mapped in whole
 // pages, so neighbours of the block are mapped, too.
 //
-// A process that has a block open holds a read lock on its note, which ends at
-// the latest with the process and its forked children. The owner erases the
-// note before it looks for locks, and the opening process locks before it
-// reads. So a block is either found freed, or its bytes stay until all
+// A process that has a block open holds a claim on its note, which ends at the
+// latest with the process and its forked children. The owner erases the note
+// before it looks for claims, and the opening process claims before it reads.
+// So a block is either found freed, or its bytes stay until all
 // processes have closed it.
 #pragma once
 
 #include "ipc/handle.h"
 #include "memory/address_space.h"
+#include "platform/sharing.h"
 
 #include <openreg/openreg.h>
 
@@ -36,6 +37,12 @@ struct Note {
   std::uint64_t size; // as requested
   std::uint64_t device;
 };
+/// The note in the file, with the claims of processes that have the block open.
+struct SharedNote {
+  Note note;
+  platform::ClaimRoom claims;
+};
+static_assert(sizeof(SharedNote) == 512); // divides a page
 
 /// The blocks of one device that are shared with other processes. Not thread
 /// safe.
@@ -89,7 +96,7 @@ class Exports {
   std::map<std::uint64_t, std::byte*> pages_; // of notes, by position
 };
 
-/// A read lock on a note, which keeps the bytes of the block.
+/// A claim on a note, which keeps the bytes of the block.
 class Claim {
  public:
   /// Throws orErrorMemoryAllocation.
@@ -110,6 +117,7 @@ class Claim {
  private:
   std::shared_ptr<const File> file_;
   std::uint64_t position_;
+  int claim_ = 0;
 };
 
 /// A handle that was opened.

@@ -12,6 +12,9 @@
 // processes can be mapped in the same two ways.
 #pragma once
 
+#include "platform/file.h"
+#include "platform/mapping.h"
+
 #include <cstddef>
 #include <vector>
 
@@ -19,9 +22,8 @@ namespace openreg {
 
 class AddressSpace {
  public:
-  /// The name of device files, and of the empty file at unmapped addresses.
-  static constexpr const char* kFileName = "openreg";
-  static constexpr const char* kReservedName = "openreg-reserved";
+  /// Room behind the memory in the file of a device.
+  static constexpr std::size_t kRoom = std::size_t{32} << 20;
 
   /// Reserves, for each device, `own` bytes for its memory and `foreign` bytes
   /// for memory of other processes, both in whole pages. Maps nothing there if
@@ -50,7 +52,7 @@ class AddressSpace {
     return own_span_;
   }
   /// The file of a device's own memory.
-  int file(int device) const noexcept {
+  const platform::File& file(int device) const noexcept {
     return files_[static_cast<std::size_t>(device)];
   }
   /// Bytes from a device pointer to its kernel pointer.
@@ -71,11 +73,13 @@ class AddressSpace {
   void map_foreign(
       std::byte* begin,
       std::size_t size,
-      int file,
+      const platform::File& file,
       std::size_t offset) const;
   void unmap_foreign(std::byte* begin, std::size_t size) const;
 
-  static std::size_t page_size() noexcept;
+  static std::size_t page_size() noexcept {
+    return platform::page_size();
+  }
 
  private:
   AddressSpace(std::size_t own, std::size_t foreign)
@@ -83,17 +87,17 @@ class AddressSpace {
 
   /// Maps a file without access at `begin` and with access in the kernel
   /// mapping.
-  bool map_twice(
+  platform::Result map_twice(
       std::byte* begin,
       std::size_t size,
-      int file,
+      const platform::File& file,
       std::size_t offset) const;
 
   std::size_t span_;
   std::size_t own_span_;
   std::byte* device_mappings_ = nullptr;
   std::ptrdiff_t distance_ = 0;
-  std::vector<int> files_;
+  std::vector<platform::File> files_;
 };
 
 } // namespace openreg

@@ -3,19 +3,15 @@
 #include "memory/host_memory.h"
 
 #include "base/error.h"
-#include "memory/address_space.h"
+#include "platform/host_pages.h"
+#include "platform/mapping.h"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
-#include <sys/mman.h>
 
 namespace openreg::host_memory {
 namespace {
@@ -26,8 +22,7 @@ constexpr std::size_t kAlignment = 64;
 /// destination lies a few bytes further into its page than its source. Large
 /// blocks therefore begin with a page, as large device blocks often do.
 std::size_t alignment_of(std::size_t size) {
-  return size < AddressSpace::page_size() ? kAlignment
-                                          : AddressSpace::page_size();
+  return size < platform::page_size() ? kAlignment : platform::page_size();
 }
 
 struct Pinned {
@@ -69,28 +64,11 @@ std::string describe(const Ranges::value_type& range) {
       (range.second.registered ? "orHostRegister" : "orMallocHost") + " pinned";
 }
 
-/// Whether the process has all pages of [begin, end) mapped.
-bool is_mapped(std::uintptr_t begin, std::uintptr_t end) {
-  const std::uintptr_t page = AddressSpace::page_size();
-  std::array<unsigned char, 4096> resident; // one byte per page; not read
-  const std::uintptr_t step = resident.size() * page;
-  for (std::uintptr_t at = begin / page * page; at < end;) {
-    const std::uintptr_t size = std::min(step, end - at);
-    while (mincore(reinterpret_cast<void*>(at), size, resident.data()) != 0) {
-      if (errno != EAGAIN) {
-        return false;
-      }
-    }
-    at += size;
-  }
-  return true;
-}
-
 } // namespace
 
 void* allocate(std::size_t size) {
-  void* pointer = nullptr;
-  if (posix_memalign(&pointer, alignment_of(size), size) != 0) {
+  void* pointer = platform::allocate_aligned(alignment_of(size), size);
+  if (pointer == nullptr) {
     throw Failure(
         orErrorMemoryAllocation,
         "the host cannot allocate " + std::to_string(size) +
@@ -130,12 +108,12 @@ void free(void* pointer) {
     }
     ranges.erase(range);
   }
-  std::free(pointer);
+  platform::free_aligned(pointer);
 }
 
 void add(void* pointer, std::size_t size) {
   const std::uintptr_t begin = address_of(pointer);
-  if (size > UINTPTR_MAX - begin || !is_mapped(begin, begin + size)) {
+  if (size > UINTPTR_MAX - begin || !platform::is_mapped(begin, begin + size)) {
     throw Failure(
         orErrorInvalidValue,
         "ptr " + hex(pointer) + ": not all of its " + std::to_string(size) +

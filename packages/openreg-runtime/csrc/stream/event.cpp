@@ -181,7 +181,7 @@ orIpcEventHandle_t Event::handle() const {
                 : "event was created without orEventInterprocess");
   }
   orIpcEventHandle_t handle{};
-  ipc::write_handle(handle.reserved, ipc::Kind::kEvent, file_.get());
+  ipc::write_handle(handle.reserved, ipc::Kind::kEvent, file_);
   return handle;
 }
 

@@ -8,12 +8,15 @@
 
 #include "base/device_state.h"
 #include "memory/address_space.h"
+#include "platform/channel.h"
+#include "platform/file.h"
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace openreg {
@@ -34,12 +37,14 @@ class DeviceProcess {
   DeviceProcess(
       int device,
       std::uint64_t number,
-      int control,
+      platform::Channel control,
       DeviceState& state)
-      : device_(device), number_(number), control_(control), state_(state) {}
+      : device_(device),
+        number_(number),
+        control_(std::move(control)),
+        state_(state) {}
   DeviceProcess(const DeviceProcess&) = delete;
   DeviceProcess& operator=(const DeviceProcess&) = delete;
-  ~DeviceProcess();
 
   int device() const noexcept {
     return device_;
@@ -57,7 +62,7 @@ class DeviceProcess {
     }
   }
   /// Gives the process the memory of a lane, which `running` serves.
-  void attach(int file, const CommandReporter& running);
+  void attach(const platform::File& file, const CommandReporter& running);
   void detach(const CommandReporter& running);
   /// Notes that the process is gone; the first reason counts. `expected`: the
   /// device did not fail.
@@ -68,7 +73,7 @@ class DeviceProcess {
 
   const int device_;
   const std::uint64_t number_;
-  const int control_;
+  const platform::Channel control_;
   DeviceState& state_;
   std::atomic<bool> lost_{false};
   mutable std::mutex mutex_;

@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Text packets over a socket pair, each with or without a file.
+// The channels to the launcher and to device processes.
 #pragma once
 
-#include <optional>
+#include "platform/channel.h"
+
 #include <string>
 #include <utility>
 
 namespace openreg {
 
-/// A pair of connected sockets, closed on exec. Throws orErrorUnknown.
-std::pair<int, int> make_socket_pair();
+/// The two ends of a channel. Throws orErrorUnknown.
+std::pair<platform::Channel, platform::Channel> make_channel();
 
-/// Sends one packet; false if the other end is closed. Throws orErrorUnknown if
-/// the system does not send it.
-bool send_packet(int socket, const std::string& text, int file = -1);
-
-struct Packet {
-  std::string text;
-  int file = -1; // the receiver's from here on
-};
-/// Waits for a packet; empty if the other end is closed.
-std::optional<Packet> receive_packet(int socket);
+/// Sends one packet, with the file or channel of a handle unless it is kNone;
+/// false if the other end is closed. Throws orErrorUnknown if the system does
+/// not send it.
+bool send_packet(
+    const platform::Channel& channel,
+    const std::string& text,
+    platform::Channel::Handle attached = platform::Channel::kNone);
 
 } // namespace openreg

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Positions, futexes and copies of a pipe, on Linux.
+// Positions, waits and copies of a pipe.
 #include "backend/process/pipe.h"
+
+#include "platform/wait.h"
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -53,21 +51,13 @@ void* copy_past_caches(void* to, const void* from, std::size_t size) {
 #endif
 }
 
-void sleep_on(
-    std::atomic<std::uint32_t>& word,
-    std::chrono::nanoseconds most) noexcept {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(most);
-  const timespec limit{seconds.count(), (most - seconds).count()};
-  syscall(SYS_futex, &word, FUTEX_WAIT, 1, &limit, nullptr, 0);
-}
-
 void wake(std::atomic<std::uint32_t>& word) noexcept {
   // Pairs with the fence of a sleeping peer: either the peer sees the published
   // position, or this thread sees that the peer sleeps.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (word.load(std::memory_order_relaxed) != 0) {
     word.store(0, std::memory_order_relaxed);
-    syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+    platform::wake_one(word);
   }
 }
 
@@ -84,7 +74,7 @@ void wait_until(
   sleeps.store(1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!ready()) {
-    sleep_on(sleeps, peer.check_every());
+    platform::wait_on(sleeps, 1, peer.check_every());
   }
   sleeps.store(0, std::memory_order_relaxed);
 }

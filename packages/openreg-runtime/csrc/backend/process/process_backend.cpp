@@ -7,21 +7,18 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/system_thread.h"
+#include "platform/mapping.h"
 #include "settings/config.h"
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <deque>
-#include <fcntl.h>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <string>
-#include <sys/mman.h>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -49,7 +46,7 @@ class ProcessBackend;
 /// A lane's shared memory and its file, which is sent to the device.
 struct NewLane {
   LaneMemory* memory;
-  int file;
+  platform::File file;
 };
 /// Throws orErrorMemoryAllocation.
 NewLane make_lane();
@@ -156,23 +153,24 @@ class Connection final : private Peer, private CommandReporter {
 };
 
 NewLane make_lane() {
-  const int file = memfd_create("openreg-lane", MFD_CLOEXEC);
-  void* mapped = MAP_FAILED;
-  if (file >= 0 && ftruncate(file, sizeof(LaneMemory)) == 0) {
-    constexpr int kAccess = PROT_READ | PROT_WRITE;
-    mapped = mmap(nullptr, sizeof(LaneMemory), kAccess, MAP_SHARED, file, 0);
+  platform::File file;
+  std::byte* mapped = nullptr;
+  auto made =
+      platform::create_memory_file("openreg-lane", sizeof(LaneMemory), 0, file);
+  if (made) {
+    made =
+        platform::map(file, 0, sizeof(LaneMemory), /*inherited=*/false, mapped);
   }
-  if (mapped == MAP_FAILED) {
-    const std::string reason = std::strerror(errno);
-    if (file >= 0) {
-      close(file);
-    }
+  if (!made) {
     throw Failure(
         orErrorMemoryAllocation,
-        "cannot allocate shared memory for a lane: " + reason);
+        "cannot allocate shared memory for a lane: " + made.text());
   }
-  madvise(mapped, sizeof(LaneMemory), MADV_DONTFORK);
-  return {static_cast<LaneMemory*>(mapped), file};
+  return {reinterpret_cast<LaneMemory*>(mapped), std::move(file)};
+}
+
+void unmap_lane(LaneMemory* memory) noexcept {
+  platform::unmap(reinterpret_cast<std::byte*>(memory), sizeof(LaneMemory));
 }
 
 Connection::Connection(std::shared_ptr<DeviceProcess> process, NewLane lane)
@@ -187,16 +185,14 @@ Connection::Connection(std::shared_ptr<DeviceProcess> process, NewLane lane)
     process_->attach(lane.file, *this);
   } catch (...) {
     process_->detach(*this);
-    close(lane.file);
-    munmap(memory_, sizeof(LaneMemory));
+    unmap_lane(memory_);
     throw;
   }
-  close(lane.file);
 }
 
 Connection::~Connection() {
   process_->detach(*this);
-  munmap(memory_, sizeof(LaneMemory));
+  unmap_lane(memory_);
 }
 
 void Connection::send(CommandFrame frame, const void* data, std::size_t size) {

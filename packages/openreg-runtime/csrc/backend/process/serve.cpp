@@ -7,17 +7,13 @@
 #include "backend/process/frame.h"
 #include "backend/process/packet.h"
 #include "base/error.h"
+#include "platform/mapping.h"
+#include "platform/sharing.h"
 
-#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 namespace openreg {
@@ -30,29 +26,20 @@ class Memory {
   /// nothing is mapped there.
   explicit Memory(orMemoryView& view)
       : own_(reinterpret_cast<std::uintptr_t>(view.own)), size_(view.size) {
-    file_ = memfd_create("openreg-device", MFD_CLOEXEC);
-    if (file_ < 0 || ftruncate(file_, static_cast<off_t>(size_)) != 0) {
-      fail("the file");
-    }
+    check(
+        platform::create_memory_file("openreg-device", size_, 0, file_),
+        "the file");
     auto* begin = static_cast<std::byte*>(view.begin);
     const auto all =
         static_cast<std::size_t>(static_cast<std::byte*>(view.end) - begin);
-    constexpr int kReserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void* reserved = mmap(nullptr, all, PROT_NONE, kReserve, -1, 0);
-    if (reserved == MAP_FAILED) {
-      fail("reserving addresses");
-    }
-    view.distance = static_cast<std::byte*>(reserved) - begin;
+    std::byte* reserved = nullptr;
+    check(platform::reserve(all, nullptr, reserved), "reserving addresses");
+    view.distance = reserved - begin;
     kernel_ = static_cast<std::byte*>(view.own) + view.distance;
-    if (mmap(
-            kernel_,
-            size_,
-            PROT_READ | PROT_WRITE,
-            MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-            file_,
-            0) == MAP_FAILED) {
-      fail("mapping");
-    }
+    check(
+        platform::map_reserved(
+            kernel_, size_, file_, 0, platform::Access::kReadWrite),
+        "mapping");
   }
 
   /// Returns the local address of a device address. Throws
@@ -69,11 +56,7 @@ class Memory {
   }
   void release(std::uint64_t offset, std::uint64_t count) const {
     if (offset > size_ || count > size_ - offset ||
-        fallocate(
-            file_,
-            FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-            static_cast<off_t>(offset),
-            static_cast<off_t>(count)) != 0) {
+        !platform::release_pages(file_, offset, count, kernel_ + offset)) {
       throw Failure(
           orErrorInvalidValue,
           std::to_string(count) + " bytes at offset " + std::to_string(offset) +
@@ -82,16 +65,18 @@ class Memory {
   }
 
  private:
-  [[noreturn]] static void fail(const char* what) {
-    throw Failure(
-        orErrorMemoryAllocation,
-        std::string(what) +
-            " of the device's memory failed: " + std::strerror(errno));
+  static void check(platform::Result result, const char* what) {
+    if (!result) {
+      throw Failure(
+          orErrorMemoryAllocation,
+          std::string(what) +
+              " of the device's memory failed: " + result.text());
+    }
   }
 
   const std::uint64_t own_;
   const std::size_t size_;
-  int file_ = -1;
+  platform::File file_;
   std::byte* kernel_ = nullptr;
 };
 
@@ -243,39 +228,33 @@ class Server {
   std::uint64_t started_ = 0; // 0: the command is not measured
 };
 
-LaneMemory* map_lane(int file) {
-  struct stat status{};
-  void* mapped = MAP_FAILED;
-  if (fstat(file, &status) == 0 &&
-      status.st_size == static_cast<off_t>(sizeof(LaneMemory))) {
-    mapped = mmap(
-        nullptr,
-        sizeof(LaneMemory),
-        PROT_READ | PROT_WRITE,
-        MAP_SHARED,
-        file,
-        0);
+LaneMemory* map_lane(const platform::File& file) {
+  std::uint64_t size = 0;
+  std::byte* mapped = nullptr;
+  if (!platform::size_of(file, size) || size != sizeof(LaneMemory) ||
+      !platform::map(file, 0, size, /*inherited=*/true, mapped)) {
+    return nullptr;
   }
-  close(file);
-  return mapped == MAP_FAILED ? nullptr : static_cast<LaneMemory*>(mapped);
+  return reinterpret_cast<LaneMemory*>(mapped);
 }
 
 } // namespace
 
 void serve_device(int socket, orMemoryView view, orStartExecutor_t start) {
   // Other processes of the same user cannot read the memory.
-  if (prctl(PR_SET_DUMPABLE, 0) != 0) {
+  if (const auto forbidden = platform::forbid_inspection(); !forbidden) {
     throw Failure(
         orErrorUnknown,
-        std::string("cannot protect the device memory from other processes: ") +
-            std::strerror(errno));
+        "cannot protect the device memory from other processes: " +
+            forbidden.text());
   }
   static Memory* memory = new Memory(view);
   if (start != nullptr) {
     start(&view);
   }
-  while (const auto packet = receive_packet(socket)) {
-    if (packet->text != "lane" || packet->file < 0) {
+  const platform::Channel channel(socket);
+  while (const auto packet = channel.receive()) {
+    if (packet->text != "lane" || !packet->file) {
       throw Failure(orErrorInvalidValue, "unknown packet");
     }
     LaneMemory* lane = map_lane(packet->file);
