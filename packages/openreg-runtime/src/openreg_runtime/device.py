@@ -6,7 +6,8 @@ executor's libraries once, without ``torch``, and forks a process for each devic
 takes milliseconds. As their parent it is notified when one ends or is stopped, and
 reports that. When the program ends, for any reason, all device processes end.
 
-The packets on its socket are lines of text:
+The packets on its socket are lines of text. On a stream socket, which some systems have
+instead of packet sockets, the number of bytes precedes each packet:
 
     to it    parent PID / range BEGIN END / runtime PATH / library PATH / start SYMBOL
              start NUMBER DEVICE OWN SIZE, with a socket
@@ -24,12 +25,14 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 
 PACKET_BYTES = 1 << 16
+LENGTH = struct.Struct("=I")  # of a packet on a stream socket
 MOST_FILES = 1 << 20  # if the system has no limit
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
@@ -98,8 +101,13 @@ class Launcher:
 
     def __init__(self, channel: socket.socket) -> None:
         self.channel = channel
+        self.framed = channel.type == socket.SOCK_STREAM
         self.program = Program.parse(self._receive()[0].decode())
-        self.parent = os.pidfd_open(self.program.parent)
+        # Without a file for its parent, the launcher looks for it once a second.
+        self.starter = os.getppid()
+        self.parent = -1
+        if sys.platform == "linux":
+            self.parent = os.pidfd_open(self.program.parent)
         self.numbers: dict[int, int] = {}  # by process
         self.failure = ""
         self.libraries: list[ctypes.CDLL] = []
@@ -119,17 +127,28 @@ class Launcher:
         os.close(log)
 
     def _receive(self) -> tuple[bytes, list[int]]:
+        size = LENGTH.size if self.framed else PACKET_BYTES
         try:
-            data, files, _, _ = socket.recv_fds(
-                self.channel, PACKET_BYTES, 1, socket.MSG_CMSG_CLOEXEC
-            )
+            data, files, _, _ = socket.recv_fds(self.channel, size, 1)
+            if self.framed and data:
+                data += self._receive_rest(LENGTH.size - len(data))
+                data = self._receive_rest(*LENGTH.unpack(data))
         except ConnectionResetError:  # it ended with unread reports
             return b"", []
+        for file in files:
+            os.set_inheritable(file, False)
         return data, files
+
+    def _receive_rest(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size and (more := self.channel.recv(size - len(data))):
+            data += more
+        return data
 
     def _send(self, text: str) -> None:
         try:
-            self.channel.send(text.encode())
+            data = text.encode()
+            self.channel.sendall(LENGTH.pack(len(data)) * self.framed + data)
         except OSError:
             # The program has ended; the next poll reports it.
             return
@@ -150,10 +169,13 @@ class Launcher:
     def _serve(self, wake: socket.socket) -> None:
         poll = select.poll()
         for file in (self.channel.fileno(), self.parent, wake.fileno()):
-            poll.register(file, select.POLLIN)
+            if file >= 0:
+                poll.register(file, select.POLLIN)
         while True:
-            ready = {file for file, _ in poll.poll()}
+            ready = {file for file, _ in poll.poll(None if self.parent >= 0 else 1000)}
             if self.parent in ready:
+                return
+            if self.parent < 0 and os.getppid() != self.starter:
                 return
             if wake.fileno() in ready:
                 wake.recv(PACKET_BYTES)
@@ -227,17 +249,19 @@ class Launcher:
     def _become_device(
         self, launcher: int, device: int, own: int, size: int, file: int
     ) -> None:
-        libc = ctypes.CDLL(None)
-        # This process has one thread, so the signal comes when it ends.
-        libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if sys.platform == "linux":  # elsewhere, the end of the socket ends it
+            libc = ctypes.CDLL(None)
+            # This process has one thread, so the signal comes when it ends.
+            libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+            libc.prctl(PR_SET_NAME, f"openreg-{device}".encode(), 0, 0, 0)
         if os.getppid() != launcher:
             return
-        libc.prctl(PR_SET_NAME, f"openreg-{device}".encode(), 0, 0, 0)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self.channel.close()
-        os.close(self.parent)
-        self._be_ended_first()
+        if sys.platform == "linux":
+            os.close(self.parent)
+            self._be_ended_first()
         *_, runtime = self.libraries
         start = None
         if self.program.start:
