@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory: allocation, capacity, and release to the system.
+#include "returned_pages.h"
 #include "support.h"
 
 #include <atomic>
@@ -152,6 +153,7 @@ TEST(orFree, InAKernelIsNotPermittedAndKeepsTheBlock) {
 }
 
 TEST(orFree, ReleasesMemoryToTheSystem) {
+  NEEDS_PAGES_TO_RETURN();
   constexpr std::size_t kSize = kMoreThanKept;
   drop_kept_memory();
   const std::size_t before = resident_shared();
@@ -165,6 +167,7 @@ TEST(orFree, ReleasesMemoryToTheSystem) {
 }
 
 TEST(orFree, KeepsALittleMemoryForTheNextBlock) {
+  NEEDS_PAGES_TO_RETURN();
   constexpr std::size_t kSize = std::size_t{32} << 20;
   drop_kept_memory();
   const std::size_t before = resident_shared();
@@ -181,6 +184,7 @@ TEST(orFree, KeepsALittleMemoryForTheNextBlock) {
 }
 
 TEST(orFree, ManySmallBlocksGoBackToTheSystem) {
+  NEEDS_PAGES_TO_RETURN();
   constexpr std::size_t kSize = 64 << 10;
   drop_kept_memory();
   const std::size_t before = resident_shared();

@@ -80,14 +80,7 @@ int AddressSpace::device_of(const void* pointer) const noexcept {
 void AddressSpace::release(int device, std::size_t offset, std::size_t size)
     const {
   const CancellationDeferred deferred;
-  check(
-      platform::release_pages(
-          file(device),
-          offset,
-          size,
-          device_mapping(device) + distance_ + offset),
-      "releasing",
-      size);
+  check(platform::release_pages(file(device), offset, size), "releasing", size);
 }
 
 Result AddressSpace::map_twice(

@@ -75,14 +75,9 @@ Result write_at(
     const void* from,
     std::size_t size);
 
-/// Makes whole pages of a file read as zero. `mapped` is a mapping of these
-/// pages with access. On Linux, the pages return to the system; elsewhere they
-/// may stay allocated until the file ends.
-Result release_pages(
-    const File& file,
-    std::uint64_t offset,
-    std::size_t size,
-    std::byte* mapped);
+/// Makes whole pages of a file read as zero. On Linux, they return to the
+/// system; elsewhere they may stay allocated until the file ends.
+Result release_pages(const File& file, std::uint64_t offset, std::size_t size);
 
 /// The largest size of a file that this process may create, if there is a
 /// limit. To exceed it may end the process.

@@ -56,7 +56,7 @@ class Memory {
   }
   void release(std::uint64_t offset, std::uint64_t count) const {
     if (offset > size_ || count > size_ - offset ||
-        !platform::release_pages(file_, offset, count, kernel_ + offset)) {
+        !platform::release_pages(file_, offset, count)) {
       throw Failure(
           orErrorInvalidValue,
           std::to_string(count) + " bytes at offset " + std::to_string(offset) +

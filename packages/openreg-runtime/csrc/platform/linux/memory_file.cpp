@@ -53,11 +53,7 @@ Result write_at(
   return length < 0 ? Result::last() : Result(ENOSPC);
 }
 
-Result release_pages(
-    const File& file,
-    std::uint64_t offset,
-    std::size_t size,
-    std::byte* /*mapped*/) {
+Result release_pages(const File& file, std::uint64_t offset, std::size_t size) {
   return fallocate(
              descriptor_of(file),
              FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,

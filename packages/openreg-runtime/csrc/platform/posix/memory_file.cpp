@@ -143,20 +143,17 @@ Result write_at(
       file, offset, size, [&](std::byte* to) { std::memcpy(to, from, size); });
 }
 
-Result release_pages(
-    const File& file,
-    std::uint64_t offset,
-    std::size_t size,
-    std::byte* mapped) {
-  for (Range left{offset, offset + size}; left.begin < left.end;) {
-    const Range data = find_data(file, left, mapped + (left.begin - offset));
-    std::memset(
-        mapped + (data.begin - offset),
-        0,
-        static_cast<std::size_t>(data.end - data.begin));
-    left.begin = data.end;
-  }
-  return {};
+Result release_pages(const File& file, std::uint64_t offset, std::size_t size) {
+  return with_mapping(file, offset, size, [&](std::byte* mapped) {
+    for (Range left{offset, offset + size}; left.begin < left.end;) {
+      const Range data = find_data(file, left, mapped + (left.begin - offset));
+      std::memset(
+          mapped + (data.begin - offset),
+          0,
+          static_cast<std::size_t>(data.end - data.begin));
+      left.begin = data.end;
+    }
+  });
 }
 
 } // namespace openreg::platform
