@@ -76,7 +76,8 @@ Result write_at(
     std::size_t size);
 
 /// Makes whole pages of a file read as zero. On Linux, they return to the
-/// system; elsewhere they may stay allocated until the file ends.
+/// system; elsewhere they may stay allocated until the file ends, and the call
+/// maps them.
 Result release_pages(const File& file, std::uint64_t offset, std::size_t size);
 
 /// The largest size of a file that this process may create, if there is a
