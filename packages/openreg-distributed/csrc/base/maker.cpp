@@ -2,17 +2,16 @@
 // Counts forks.
 #include "base/maker.h"
 
-#include <c10/util/Exception.h>
+#include "platform/process.h"
 
-#include <pthread.h>
+#include <c10/util/Exception.h>
 
 namespace openreg::distributed {
 
 Maker::Maker() {
-  static const int error =
-      pthread_atfork(nullptr, nullptr, [] { g_forks.fetch_add(1); });
+  static const bool registered = call_in_children([] { g_forks.fetch_add(1); });
   TORCH_CHECK(
-      error == 0, "occl: cannot register a fork handler: out of memory");
+      registered, "occl: cannot register a fork handler: out of memory");
   forks_ = g_forks.load();
 }
 

@@ -2,25 +2,16 @@
 // Spinning of a thread.
 #include "base/patience.h"
 
-#include <sched.h>
+#include "platform/process.h"
+
 #include <thread>
 
 namespace openreg::distributed {
-namespace {
-
-/// The cores that this thread may use; hardware_concurrency() counts all cores
-/// of the machine.
-int cores() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
-} // namespace
 
 Patience Patience::of_attempts(int ranks) {
   using std::chrono::microseconds;
-  return ranks <= cores() ? Patience(microseconds(100), 16, 4)
-                          : Patience(microseconds(30), 4, 16);
+  return ranks <= usable_cores() ? Patience(microseconds(100), 16, 4)
+                                 : Patience(microseconds(30), 4, 16);
 }
 
 /// Yields the core to its other hardware thread, or to a thread that waits for

@@ -2,6 +2,9 @@
 // The ring buffer of calls, and its file.
 #include "record/flight.h"
 
+#include "platform/own_folder.h"
+#include "platform/process.h"
+
 #include <openreg/openreg.h>
 
 #include <c10/util/ApproximateClock.h>
@@ -18,8 +21,6 @@
 #include <fstream>
 #include <memory>
 #include <set>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <utility>
 
 namespace openreg::distributed {
@@ -116,20 +117,6 @@ std::string temporary_folder() {
   return "/tmp";
 }
 
-/// Creates a folder that only this user owns, because names in the folder of
-/// temporary files can be guessed.
-void make_own_folder(const std::string& path) {
-  const int made = mkdir(path.c_str(), 0700);
-  TORCH_CHECK(
-      made == 0 || errno == EEXIST, "mkdir ", path, ": ", strerror(errno));
-  struct stat found{};
-  TORCH_CHECK(
-      lstat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
-          found.st_uid == geteuid(),
-      path,
-      " is not a directory that this user owns");
-}
-
 } // namespace
 
 void Shapes::add(const at::Tensor& tensor) {
@@ -173,7 +160,7 @@ FlightRecord::FlightRecord(
     : capacity_(capacity),
       keeps_stacks_(keeps_stacks),
       writes_files_(writes_files),
-      parent_(getppid()) {}
+      parent_(parent_number()) {}
 
 uint64_t FlightRecord::add_group(FlightGroup group, uint64_t rank) {
   const std::lock_guard lock(mutex_);
@@ -343,8 +330,6 @@ void FlightRecord::append(std::string& json, const Entry& entry) const {
 }
 
 std::string FlightRecord::to_json(const std::string& reason) const {
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
   const std::lock_guard lock(mutex_);
   std::string json = c10::str(
       "{\"version\": \"",
@@ -352,9 +337,9 @@ std::string FlightRecord::to_json(const std::string& reason) const {
       "\",\n\"rank\": ",
       rank_,
       ",\n\"host\": ",
-      quoted(host.data()),
+      quoted(host_name()),
       ",\n\"process\": ",
-      getpid(),
+      process_number(),
       ",\n\"time_ns\": ",
       c10::getTime(),
       ",\n\"reason\": ",
@@ -407,8 +392,8 @@ std::string FlightRecord::default_path() const {
   if (const char* prefix = std::getenv("TORCH_FR_DUMP_TEMP_FILE")) {
     return prefix + name;
   }
-  std::string folder =
-      c10::str(temporary_folder(), "/openreg-flight-", geteuid(), "-", parent_);
+  std::string folder = c10::str(
+      temporary_folder(), "/openreg-flight-", user_number(), "-", parent_);
   // Ranks restarted by torchrun have the same parent.
   if (const char* restarts = std::getenv("TORCHELASTIC_RESTART_COUNT")) {
     folder += c10::str("-", restarts);
@@ -424,7 +409,8 @@ std::string FlightRecord::write(const std::string& reason, std::string path)
   }
   // Replaces the file atomically, also if another thread writes it.
   static std::atomic<int> writes{0};
-  const std::string other = c10::str(path, ".", getpid(), ".", ++writes);
+  const std::string other =
+      c10::str(path, ".", process_number(), ".", ++writes);
   bool written = false;
   {
     std::ofstream file(other, std::ios::trunc);

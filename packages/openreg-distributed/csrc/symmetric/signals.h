@@ -4,7 +4,7 @@
 #pragma once
 
 #include "occl/pending.h"
-#include "transport/shared/process.h"
+#include "platform/process.h"
 #include "transport/transport.h"
 
 #include <cstdint>

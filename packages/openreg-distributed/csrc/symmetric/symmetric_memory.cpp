@@ -20,7 +20,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <unistd.h>
 #include <utility>
 
 namespace openreg::distributed {
@@ -392,7 +391,12 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
       backend.meet(all, own);
     };
 
-    Offer own{{}, block->size(), block->pad_size(), getpid(), block->device()};
+    Offer own{
+        {},
+        block->size(),
+        block->pad_size(),
+        process_number(),
+        block->device()};
     check(orIpcGetMemHandle(&own.handle, block->pointer()));
     const auto offers = all_gathered(own, size, gather);
     for (int other = 0; other < size; ++other) {
@@ -461,7 +465,7 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
         mapping->others.push_back(
             std::make_unique<OpenBlock>(offer.handle, other));
         begin = mapping->others.back()->pointer();
-        processes.push_back(Process::find(static_cast<pid_t>(offer.process)));
+        processes.push_back(Process::find(static_cast<int>(offer.process)));
       }
       mapping->buffers.push_back(begin);
       mapping->pads.push_back(offset(begin, block->pad_at()));

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Detects that all ranks are on one host, and connects them by shared memory.
 #include "base/gathered.h"
+#include "platform/process.h"
 #include "transport/shared/shared_transport.h"
 
 #include <algorithm>
-#include <array>
 #include <exception>
-#include <fstream>
 #include <random>
-#include <string>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <utility>
 
 namespace openreg::distributed {
@@ -18,33 +14,12 @@ namespace {
 
 /// The data that a rank sends to the others.
 struct Invitation {
-  // Equal for ranks that can open each other's files.
-  struct Place {
-    std::array<char, 40> boot; // of the host
-    uint64_t process_numbers;  // the namespace
-    uint64_t user;
-
-    bool operator==(const Place&) const = default;
-  };
-  Place place;
+  ProcessPlace place; // equal for ranks that can open each other's files
   int64_t process;
   int64_t file; // of the first rank; -1: none
   uint64_t token;
   uint64_t group; // the first rank's counts
 };
-
-Invitation::Place place_of_this_process() {
-  Invitation::Place place{};
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  boot.copy(place.boot.data(), place.boot.size() - 1);
-  struct stat status{};
-  if (stat("/proc/self/ns/pid", &status) == 0) {
-    place.process_numbers = status.st_ino;
-  }
-  place.user = geteuid();
-  return place;
-}
 
 uint64_t random_number() {
   std::random_device random;
@@ -72,7 +47,8 @@ std::unique_ptr<SharedTransport> SharedTransport::connect(
     Milliseconds timeout,
     uint64_t& token) {
   std::unique_ptr<Segment> segment;
-  Invitation own{place_of_this_process(), getpid(), -1, 0, random_number()};
+  Invitation own{
+      place_of_this_process(), process_number(), -1, 0, random_number()};
   const bool offers = rank == 0 && wanted && succeeds([&] {
                         segment = Segment::create(size);
                         return segment != nullptr;
@@ -97,17 +73,14 @@ std::unique_ptr<SharedTransport> SharedTransport::connect(
           if (each.place != first.place) {
             return false;
           }
-          processes.push_back(Process::find(static_cast<pid_t>(each.process)));
+          processes.push_back(Process::find(static_cast<int>(each.process)));
           if (!processes.back()) {
             return false;
           }
         }
         if (rank != 0) {
           segment = Segment::open(
-              size,
-              static_cast<pid_t>(first.process),
-              static_cast<int>(first.file),
-              first.token);
+              size, static_cast<int>(first.process), first.file, first.token);
         }
         return segment != nullptr;
       });

@@ -2,13 +2,11 @@
 // Sleeps on a word of the shared memory, and checks the other ranks.
 #include "transport/shared/peers.h"
 
+#include "platform/wait.h"
+
 #include <c10/util/Exception.h>
 
-#include <climits>
 #include <cstring>
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 namespace openreg::distributed {
 
@@ -47,7 +45,7 @@ void Peers::ring(int rank) const {
   // sleeper.
   state.bell.fetch_add(1, std::memory_order_seq_cst);
   if (state.sleepers.load(std::memory_order_seq_cst) != 0) {
-    syscall(SYS_futex, &state.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+    wake_all(state.bell);
   }
 }
 
@@ -60,10 +58,9 @@ void Peers::ring_others() const {
 }
 
 void Peers::sleep(uint32_t heard, Milliseconds limit) const {
-  const timespec time{limit.count() / 1000, limit.count() % 1000 * 1'000'000};
   RankState& state = own();
   state.sleepers.fetch_add(1, std::memory_order_seq_cst);
-  syscall(SYS_futex, &state.bell, FUTEX_WAIT, heard, &time, nullptr, 0);
+  wait_on(state.bell, heard, limit);
   state.sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/patience.h"
-#include "transport/shared/process.h"
+#include "platform/process.h"
 #include "transport/shared/segment.h"
 
 #include <atomic>

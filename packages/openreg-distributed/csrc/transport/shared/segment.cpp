@@ -2,14 +2,8 @@
 // The layout of the shared file. Pages take no memory until they are used.
 #include "transport/shared/segment.h"
 
-#include <cstdio>
-#include <fcntl.h>
-#include <memory>
 #include <random>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <utility>
 
 namespace openreg::distributed {
 namespace {
@@ -49,43 +43,23 @@ size_t Segment::size_for(int ranks) {
       count * count * kParts * kPartSpan);
 }
 
-std::unique_ptr<Segment> Segment::map(int ranks, int file) {
-  const size_t size = size_for(ranks);
-  void* begin =
-      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (begin == MAP_FAILED) {
-    close(file);
+std::unique_ptr<Segment> Segment::map(int ranks, SharedFile file) {
+  std::byte* begin = file ? file.map(size_for(ranks)) : nullptr;
+  if (begin == nullptr) {
     return nullptr;
   }
-  // A forked child is not a rank.
-  madvise(begin, size, MADV_DONTFORK);
-  return std::unique_ptr<Segment>(
-      new Segment(ranks, file, static_cast<std::byte*>(begin)));
+  return std::unique_ptr<Segment>(new Segment(ranks, std::move(file), begin));
 }
 
-Segment::Segment(int ranks, int file, std::byte* begin)
-    : ranks_(ranks), file_(file), begin_(begin) {}
+Segment::Segment(int ranks, SharedFile file, std::byte* begin)
+    : ranks_(ranks), file_(std::move(file)), begin_(begin) {}
 
 bool Segment::is_mapped() const {
   return maker_.is_this_process();
 }
 
 std::unique_ptr<Segment> Segment::create(int ranks) {
-  // Beyond this limit, sizing a file ends the process.
-  rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 ||
-      limit.rlim_cur < size_for(ranks)) {
-    return nullptr;
-  }
-  const int file = memfd_create("occl", MFD_CLOEXEC);
-  if (file < 0) {
-    return nullptr;
-  }
-  if (ftruncate(file, static_cast<off_t>(size_for(ranks))) != 0) {
-    close(file);
-    return nullptr;
-  }
-  auto segment = map(ranks, file);
+  auto segment = map(ranks, SharedFile::create(size_for(ranks)));
   if (segment) {
     reinterpret_cast<Head*>(segment->begin_)->token = new_token();
   }
@@ -93,35 +67,19 @@ std::unique_ptr<Segment> Segment::create(int ranks) {
 }
 
 std::unique_ptr<Segment>
-Segment::open(int ranks, pid_t process, int file, uint64_t token) {
-  char path[64];
-  std::snprintf(path, sizeof(path), "/proc/%d/fd/%d", process, file);
-  const int own = ::open(path, O_RDWR | O_CLOEXEC);
-  if (own < 0) {
-    return nullptr;
-  }
-  struct stat status{};
-  if (fstat(own, &status) != 0 ||
-      static_cast<size_t>(status.st_size) != size_for(ranks)) {
-    close(own);
-    return nullptr;
-  }
-  auto segment = map(ranks, own);
+Segment::open(int ranks, int process, int64_t file, uint64_t token) {
+  auto segment = map(ranks, SharedFile::open(process, file, size_for(ranks)));
   return segment && segment->token() == token ? std::move(segment) : nullptr;
 }
 
 Segment::~Segment() {
   if (is_mapped()) {
-    munmap(begin_, size_for(ranks_));
+    SharedFile::unmap(begin_, size_for(ranks_));
   }
-  close_file();
 }
 
 void Segment::close_file() {
-  if (file_ >= 0) {
-    close(file_);
-    file_ = -1;
-  }
+  file_.close();
 }
 
 uint64_t Segment::token() const {

@@ -2,10 +2,11 @@
 // The shared memory of a group whose ranks are all on one host.
 //
 // It is an unnamed file, which ends with the last process that maps it. The
-// first rank creates it; the others open it through /proc/<pid>/fd.
+// first rank creates it, and the others open it.
 #pragma once
 
 #include "base/maker.h"
+#include "platform/shared_file.h"
 #include "transport/transport.h"
 
 #include <array>
@@ -13,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <sys/types.h>
 
 namespace openreg::distributed {
 
@@ -72,7 +72,7 @@ class Segment {
   /// Opens the file of another process. Null if it cannot be opened or is a
   /// different file.
   static std::unique_ptr<Segment>
-  open(int ranks, pid_t process, int file, uint64_t token);
+  open(int ranks, int process, int64_t file, uint64_t token);
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
   ~Segment();
@@ -80,8 +80,9 @@ class Segment {
   int ranks() const {
     return ranks_;
   }
-  int file() const {
-    return file_;
+  /// The number of the file.
+  int64_t file() const {
+    return file_.number();
   }
   /// False in a forked child.
   bool is_mapped() const;
@@ -97,8 +98,8 @@ class Segment {
   PartHeader& part(int from, int to, uint64_t number) const;
 
  private:
-  Segment(int ranks, int file, std::byte* begin);
-  static std::unique_ptr<Segment> map(int ranks, int file);
+  Segment(int ranks, SharedFile file, std::byte* begin);
+  static std::unique_ptr<Segment> map(int ranks, SharedFile file);
   static size_t size_for(int ranks);
 
   // A slot has room for a rank's input and for its reduced result.
@@ -106,7 +107,7 @@ class Segment {
   static constexpr size_t kPartSpan = kPartBytes + 64;
 
   int ranks_;
-  int file_;
+  SharedFile file_;
   std::byte* begin_;
   Maker maker_; // has the mapping
 };

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Files opened through /proc/<pid>/fd.
+#include "platform/shared_file.h"
+
+#include <cstdio>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace openreg::distributed {
+
+SharedFile SharedFile::create(size_t size) {
+  // Beyond this limit, sizing a file ends the process.
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < size) {
+    return {};
+  }
+  const int file = memfd_create("occl", MFD_CLOEXEC);
+  SharedFile made(file, file);
+  if (!made || ftruncate(file, static_cast<off_t>(size)) != 0) {
+    return {};
+  }
+  return made;
+}
+
+SharedFile SharedFile::open(int process, int64_t number, size_t size) {
+  char path[64];
+  std::snprintf(
+      path,
+      sizeof(path),
+      "/proc/%d/fd/%lld",
+      process,
+      static_cast<long long>(number));
+  SharedFile opened(::open(path, O_RDWR | O_CLOEXEC), number);
+  struct stat status{};
+  if (!opened || fstat(static_cast<int>(opened.handle_), &status) != 0 ||
+      static_cast<size_t>(status.st_size) != size) {
+    return {};
+  }
+  return opened;
+}
+
+std::byte* SharedFile::map(size_t size) const {
+  void* begin = mmap(
+      nullptr,
+      size,
+      PROT_READ | PROT_WRITE,
+      MAP_SHARED,
+      static_cast<int>(handle_),
+      0);
+  if (begin == MAP_FAILED) {
+    return nullptr;
+  }
+  madvise(begin, size, MADV_DONTFORK);
+  return static_cast<std::byte*>(begin);
+}
+
+void SharedFile::unmap(std::byte* begin, size_t size) noexcept {
+  munmap(begin, size);
+}
+
+void SharedFile::close() noexcept {
+  if (*this) {
+    ::close(static_cast<int>(std::exchange(handle_, kNone)));
+  }
+}
+
+} // namespace openreg::distributed
