@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "device/error.h"
 #include "device/gil.h"
+#include "platform/descriptor.h"
 #include "stream/stream.h"
 #include "stream/stream_event.h"
 
@@ -13,7 +14,6 @@
 
 #include <cstring>
 #include <memory>
-#include <unistd.h>
 #include <utility>
 
 namespace openreg::aten {
@@ -39,7 +39,7 @@ class OpenBlock {
         warn_runtime_error(error);
       }
     }
-    ::close(guard_);
+    platform::close_descriptor(guard_);
   }
   std::byte* open(const orIpcMemHandle_t& handle) {
     const CurrentDevice scope(device_);

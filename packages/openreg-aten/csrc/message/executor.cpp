@@ -14,6 +14,7 @@
 #include "message/context.h"
 #include "message/protocol.h"
 #include "message/warnings.h"
+#include "platform/library.h"
 #include "results/kernel_run.h"
 
 #include <ATen/Context.h>
@@ -24,7 +25,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <dlfcn.h>
 #include <exception>
 #include <iterator>
 #include <memory>
@@ -67,10 +67,9 @@ struct ExecutorState {
 
 /// Returns the file of the library that contains a symbol.
 std::string library_of(const void* symbol) {
-  Dl_info info{};
-  TORCH_CHECK(
-      dladdr(symbol, &info) != 0, "the path of a library cannot be determined");
-  return info.dli_fname;
+  std::string file = platform::library_of(symbol);
+  TORCH_CHECK(!file.empty(), "the path of a library cannot be determined");
+  return file;
 }
 
 ExecutorState& state() {
