@@ -2,16 +2,17 @@
 // Measures the offset between two clocks.
 #include "clock.h"
 
+#include <chrono>
 #include <limits>
-#include <time.h>
 
 namespace openreg::profiler {
 namespace {
 
-std::int64_t read(clockid_t clock) {
-  timespec time{};
-  clock_gettime(clock, &time);
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+template <typename Clock>
+std::int64_t read() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             Clock::now().time_since_epoch())
+      .count();
 }
 
 } // namespace
@@ -23,9 +24,9 @@ std::int64_t monotonic_to_realtime() {
   std::int64_t best = 0;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < kTries; ++i) {
-    const std::int64_t before = read(CLOCK_MONOTONIC);
-    const std::int64_t realtime = read(CLOCK_REALTIME);
-    const std::int64_t after = read(CLOCK_MONOTONIC);
+    const std::int64_t before = read<std::chrono::steady_clock>();
+    const std::int64_t realtime = read<std::chrono::system_clock>();
+    const std::int64_t after = read<std::chrono::steady_clock>();
     if (after - before < least) {
       least = after - before;
       best = realtime - (before + (after - before) / 2);

@@ -4,6 +4,7 @@
 
 #include "launch/raised.h"
 
+#include <ATen/DynamicLibrary.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/csrc/Exceptions.h>
@@ -11,7 +12,6 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include <device_type.h>
-#include <dlfcn.h>
 #include <gil_release.h>
 #include <memory>
 #include <mutex>
@@ -90,7 +90,7 @@ class Runner final : public Base {
             folder,
             single_threaded),
         device_(device),
-        library_(dlopen(library.c_str(), RTLD_NOW | RTLD_NOLOAD)) {
+        library_(std::make_unique<at::DynamicLibrary>(library.c_str())) {
     // PyTorch calls these functions with the GIL, and they are not virtual.
     release_gil_in<&Runner::extract_constants_map_func_>();
     release_gil_in<&Runner::update_user_managed_constant_buffer_func_>();
@@ -177,14 +177,9 @@ class Runner final : public Base {
     };
   }
 
-  struct Close {
-    void operator()(void* library) const {
-      dlclose(library);
-    }
-  };
-
   c10::Device device_;
-  std::unique_ptr<void, Close> library_; // in addition to PyTorch's handle
+  std::unique_ptr<at::DynamicLibrary>
+      library_; // in addition to PyTorch's handle
 };
 
 std::unique_ptr<Base> make_runner(
