@@ -5,7 +5,8 @@
 
 A layer is a folder in ``csrc``; a ``csrc`` without folders is one layer. A pair is a
 source file with its header. Pairs must not include each other in a loop, and a folder
-may have at most ``MOST_PAIRS`` pairs.
+may have at most ``MOST_PAIRS`` pairs. Headers of an operating system are included only
+in the folders of systems in ``platform/``.
 
 Python packages in ``ROOMS`` have the same rules: a room is a folder of the package, and
 the files outside of folders are above all rooms. Imports within functions and for type
@@ -40,6 +41,7 @@ LAYERS = {
         "bindings/",
     ],
     "packages/openreg-aten/csrc": [
+        "platform/",
         "base/",
         "facts/",
         "device/",
@@ -57,6 +59,7 @@ LAYERS = {
         "bindings/",
     ],
     "packages/openreg-distributed/csrc": [
+        "platform/",
         "base/",
         "transport/",
         "record/",
@@ -85,9 +88,7 @@ ROOMS = {
     ],
 }
 # These layers use the library through its public header and include only these layers.
-ONLY = {
-    "packages/openreg-runtime/csrc/bindings/": ["platform/", "base/", "bindings/"]
-}
+ONLY = {"packages/openreg-runtime/csrc/bindings/": ["platform/", "base/", "bindings/"]}
 
 MOST_PAIRS = 12
 # Each file in these folders has the name of a C API object, of a mechanism or of a
@@ -103,6 +104,20 @@ WITHOUT_LIMIT = {
 }
 # Streams, events and captures wait for each other, so their files may form loops.
 LOOPS_ALLOWED = {"packages/openreg-runtime/csrc": "stream/"}
+
+# Headers of POSIX, Linux, macOS, Windows and the C++ ABI. Headers of the C++ standard
+# library, such as <cerrno>, are allowed everywhere.
+_SYSTEM = re.compile(
+    r"""
+    (arpa | asm | linux | mach | mach-o | net | netinet | sys) / .*
+    | (aio | alloca | byteswap | cxxabi | direct | dirent | dlfcn | elf | endian
+    | execinfo | fcntl | ftw | glob | grp | io | libgen | link | malloc | memoryapi
+    | netdb | poll | process | psapi | pthread | pwd | sched | semaphore | signal
+    | spawn | strings | synchapi | syscall | syslog | termios | time | ucontext
+    | unistd | utime | wait | windows | winsock2 | ws2tcpip) \.h
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 
 _INCLUDE = re.compile(r"""\s*#\s*include\s*(["<])([^">]+)[">]""")
 
@@ -129,6 +144,17 @@ def includes(csrc: Path, file: Path) -> Iterator[tuple[int, Path]]:
             yield number, beside
         elif found[1] == '"' or ours.is_file():
             yield number, ours
+
+
+def system_headers(csrc: Path, file: Path) -> Iterator[tuple[int, str]]:
+    """Yields the line number and the name of each header of an operating system."""
+    for number, line in enumerate(file.read_text().splitlines(), 1):
+        found = _INCLUDE.match(line)
+        if not found or (csrc / found[2]).is_file():
+            continue
+        ours = found[1] == '"' and (file.parent / found[2]).is_file()
+        if _SYSTEM.fullmatch(found[2]) and not ours:
+            yield number, found[2]
 
 
 def loop_in(arrows: dict[str, set[str]]) -> list[str]:
@@ -164,6 +190,12 @@ def check(root: Path) -> Iterator[str]:
                 what = layer or "a file outside of folders"
                 yield f"{where}:1: {what} is not a layer"
                 continue
+            if layer != "platform/" or folder == "platform":
+                for number, header in system_headers(csrc, file):
+                    yield (
+                        f"{where}:{number}: <{header}> belongs into a file of a system "
+                        "in platform/"
+                    )
             below = ONLY.get(
                 f"{name}/{layer}", order[: order.index(layer) + 1] if order else [""]
             )

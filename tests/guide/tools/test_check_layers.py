@@ -87,6 +87,36 @@ def test_angle_brackets_hide_no_include(found_in_copy):
     ]
 
 
+@pytest.mark.parametrize(
+    ("path", "header"),
+    [
+        (f"{RUNTIME}/memory/heap.cpp", "sys/mman.h"),
+        (f"{RUNTIME}/bindings/kernel.cpp", "cxxabi.h"),
+        (f"{RUNTIME}/platform/mapping.h", "unistd.h"),
+        (f"{ATEN}/memory/ipc.cpp", "unistd.h"),
+        (f"{DISTRIBUTED}/transport/shared/peers.cpp", "linux/futex.h"),
+        ("packages/openreg-profiler/csrc/clock.cpp", "time.h"),
+        (f"{RUNTIME}/device/device.h", "Windows.h"),
+    ],
+)
+def test_system_header_outside_of_platform_is_found(found_in_copy, path, header):
+    assert found_in_copy(path, f"#include <{header}>") == [
+        f"{path}:1: <{header}> belongs into a file of a system in platform/"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (f"{RUNTIME}/platform/linux/wait.cpp", "#include <sys/mman.h>"),
+        (f"{RUNTIME}/memory/heap.cpp", "#include <cerrno>"),
+        (f"{RUNTIME}/memory/heap.cpp", '#include "base/process.h"'),
+    ],
+)
+def test_other_header_is_allowed(found_in_copy, path, line):
+    assert found_in_copy(path, line) == []
+
+
 def test_include_that_points_downwards_is_allowed(found_in_copy):
     assert found_in_copy(f"{RUNTIME}/api/copy.cpp", '#include "memory/heap.h"') == []
 
