@@ -24,7 +24,11 @@ REPLY = struct.Struct("<IIQQQ")
 
 def receive(channel: socket.socket) -> tuple[str, list[int]]:
     """Reads a packet and its file."""
-    data, files, _, _ = socket.recv_fds(channel, 1 << 16, 1)
+    if channel.type == socket.SOCK_SEQPACKET:
+        data, files, _, _ = socket.recv_fds(channel, 1 << 16, 1)
+    else:  # the length comes first
+        length, files, _, _ = socket.recv_fds(channel, 4, 1)
+        data = channel.recv(int.from_bytes(length, sys.byteorder), socket.MSG_WAITALL)
     return data.decode(), files
 
 

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
-#if __has_include(<cxxabi.h>)
+#if defined(__GLIBCXX__)
 #include <cxxabi.h>
 #endif
 
@@ -57,7 +57,7 @@ void sleep_forever() noexcept {
 }
 
 void run_or_sleep(void (*body)(void* argument), void* argument) {
-#if defined(_CXXABI_FORCED_UNWIND)
+#if defined(__GLIBCXX__)
   try {
     body(argument);
   } catch (const abi::__forced_unwind&) {
