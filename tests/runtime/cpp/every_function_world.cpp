@@ -35,14 +35,14 @@ World::World() : live_(true) {
   EXPECT_OK(orMalloc(&block, kBytes));
   EXPECT_OK(orMalloc(&other_block, kBytes));
   EXPECT_OK(orMallocHost(&pinned, kBytes));
-  page = std::aligned_alloc(kPage, kPage);
+  page = std::malloc(kPage);
 }
 
 World::World(Empty)
     : block(host),
       other_block(host),
       pinned(host),
-      page(std::aligned_alloc(kPage, kPage)),
+      page(std::malloc(kPage)),
       live_(false) {}
 
 World::~World() {

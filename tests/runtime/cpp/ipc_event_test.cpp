@@ -164,7 +164,7 @@ TEST(orIpcOpenEventHandle, EndOfTheRecorderIsUnknownToAllWaits) {
     bool ran = false;
     ASSERT_OK(orStreamWaitEvent(stream, event, 0));
     ASSERT_OK(orLaunchKernel(stream, [&ran] { ran = true; }));
-    std::thread killer([&other] { kill(other.id(), SIGKILL); });
+    std::thread killer([&other] { other.kill(); });
     EXPECT_EQ(orEventSynchronize(event), orErrorUnknown);
     EXPECT_MESSAGE(
         "process " + std::to_string(other.id()) +

@@ -160,7 +160,7 @@ TEST(orFree, OfABlockWhoseOtherProcessIsKilledReleasesIt) {
         const std::size_t before = free_bytes();
         ASSERT_OK(orFree(offer(other)));
         EXPECT_LT(free_bytes(), before);
-        kill(other.id(), SIGKILL);
+        other.kill();
         other.wait_for_end();
         EXPECT_EQ(free_bytes(), before);
       });

@@ -4,9 +4,11 @@
 #include "shared_block.h"
 
 #include <atomic>
-#include <sys/resource.h>
 #include <thread>
 #include <utility>
+#if !defined(_WIN32)
+#include <sys/resource.h>
+#endif
 
 namespace {
 
@@ -23,6 +25,9 @@ TEST(orIpcGetMemHandle, PointerToOtherMemoryIsInvalidValue) {
 }
 
 TEST(orIpcGetMemHandle, WithoutRoomForTheNoteIsMemoryAllocation) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "Windows has no limits of files and addresses";
+#else
   EXPECT_TWO_PROCESSES(
       [](OtherProcess) {},
       [](OtherProcess) {
@@ -36,9 +41,13 @@ TEST(orIpcGetMemHandle, WithoutRoomForTheNoteIsMemoryAllocation) {
             orIpcGetMemHandle(&handle, block.get()), orErrorMemoryAllocation);
         EXPECT_MESSAGE("the file size limit (RLIMIT_FSIZE, ulimit -f) is 1");
       });
+#endif
 }
 
 TEST(orFree, OfASharedBlockNeedsNoRoomInFiles) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "Windows has no limits of files and addresses";
+#else
   EXPECT_TWO_PROCESSES(
       [](OtherProcess) {},
       [](OtherProcess) {
@@ -54,9 +63,13 @@ TEST(orFree, OfASharedBlockNeedsNoRoomInFiles) {
         setrlimit(RLIMIT_FSIZE, &limit);
         EXPECT_OK(orFree(block));
       });
+#endif
 }
 
 TEST(orDeviceReset, OfSharedBlocksMapsNothing) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "Windows has no limits of files and addresses";
+#else
   NEEDS_PAGES_TO_RETURN(); // elsewhere, zeros are written by a mapping
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the sanitizers map memory themselves";
@@ -78,6 +91,7 @@ TEST(orDeviceReset, OfSharedBlocksMapsNothing) {
         setrlimit(RLIMIT_AS, &limit);
         EXPECT_OK(error);
       });
+#endif
 }
 
 TEST(orIpcOpenMemHandle, OfThisProcessIsNotPermitted) {

@@ -187,15 +187,13 @@ TEST(orIpcOpenMemHandle, OfABlockThatIsThenFreedStaysMapped) {
 }
 
 TEST(orIpcOpenMemHandle, HostFaultNamesTheBlock) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_DEATH(
-      run_two_processes(
-          offer_a_block,
-          [](OtherProcess other) {
-            const OpenedBlock block(other.receive<orIpcMemHandle_t>());
-            static_cast<void>(*const_cast<const volatile char*>(block.get(24)));
-          }),
-      "device openreg:0 .offset 24 in the block of 1000 bytes");
+  EXPECT_DEATH_OF_TWO_PROCESSES(
+      "device openreg:0 .offset 24 in the block of 1000 bytes",
+      offer_a_block,
+      [](OtherProcess other) {
+        const OpenedBlock block(other.receive<orIpcMemHandle_t>());
+        static_cast<void>(*const_cast<const volatile char*>(block.get(24)));
+      });
 }
 
 } // namespace

@@ -2,7 +2,9 @@
 // The library in this process: version, first use, held resources.
 #include "support.h"
 
+#if !defined(_WIN32)
 #include <sys/resource.h>
+#endif
 
 namespace {
 
@@ -28,6 +30,9 @@ TEST(orInit, PutsTheDevicesInUse) {
 }
 
 TEST(orInit, WithoutFilesIsMemoryAllocationAndCanBeTriedAgain) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "Windows does not limit open files";
+#else
   use_fresh_processes();
   EXPECT_EXIT(
       {
@@ -47,6 +52,7 @@ TEST(orInit, WithoutFilesIsMemoryAllocationAndCanBeTriedAgain) {
       },
       testing::ExitedWithCode(0),
       "orSuccess");
+#endif
 }
 
 orResourceUsage usage_now() {
@@ -77,6 +83,9 @@ TEST(orIsInitialized, NotBeforeADeviceIsUsed) {
 }
 
 TEST(orIsInBadFork, OnlyInAChildForkedAfterUse) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "Windows does not fork";
+#else
   ASSERT_OK(orInit());
   int bad = 1;
   ASSERT_OK(orIsInBadFork(&bad));
@@ -86,6 +95,7 @@ TEST(orIsInBadFork, OnlyInAChildForkedAfterUse) {
     return orIsInBadFork(&in_child) == orSuccess && in_child == 1 ? 0 : 1;
   });
   EXPECT_EQ(status, 0);
+#endif
 }
 
 TEST(orGetResourceUsage, CountsCreatedObjects) {

@@ -201,7 +201,14 @@ TEST_F(WaitTimeout, OfTheEnvironmentIsTheLimitAtFirstAndAfterAReset) {
 }
 
 TEST_F(WaitTimeout, WrongValueFailsEveryUse) {
-  for (const char* value : {"", "-1", "1s", "86400001", "x"}) {
+  for (const char* value :
+       {"-1",
+        "1s",
+        "86400001",
+#if !defined(_WIN32) // which has no empty environment variables
+        "",
+#endif
+        "x"}) {
     EXPECT_EXIT(
         {
           setenv("OPENREG_WAIT_TIMEOUT", value, 1);

@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <string>
+#if !defined(_WIN32)
 #include <sys/socket.h>
 #include <unistd.h>
+#endif
 
 namespace {
 
@@ -128,6 +130,7 @@ TEST(orSetDeviceLauncher, NullArgumentIsInvalidValue) {
   EXPECT_EQ(orSetDeviceLauncher(arguments, 2), orErrorInvalidValue);
 }
 
+#if !defined(_WIN32)
 /// A socket whose other end is closed.
 int closed_socket() {
   int sockets[2];
@@ -142,8 +145,12 @@ orMemoryView view_of(size_t size) {
   auto* end = reinterpret_cast<void*>((uintptr_t{1} << 40) + (1 << 20));
   return {begin, end, begin, size, 0};
 }
+#endif
 
 TEST(orServeDevice, ServesUntilTheSocketCloses) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "devices in separate processes are not available on Windows";
+#else
   const orMemoryView view = view_of(1 << 16);
   EXPECT_EQ(
       fork_and_run([&view] {
@@ -151,6 +158,7 @@ TEST(orServeDevice, ServesUntilTheSocketCloses) {
         return ::testing::Test::HasFailure() ? 1 : 0;
       }),
       0);
+#endif
 }
 
 TEST(orServeDevice, WithoutAViewIsInvalidValue) {
@@ -159,6 +167,9 @@ TEST(orServeDevice, WithoutAViewIsInvalidValue) {
 }
 
 TEST(orServeDevice, MemoryThatTheSystemDoesNotHaveIsMemoryAllocation) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "devices in separate processes are not available on Windows";
+#else
   const orMemoryView view = view_of(~size_t{0} >> 1);
   EXPECT_EQ(
       fork_and_run([&view] {
@@ -168,6 +179,7 @@ TEST(orServeDevice, MemoryThatTheSystemDoesNotHaveIsMemoryAllocation) {
         return ::testing::Test::HasFailure() ? 1 : 0;
       }),
       0);
+#endif
 }
 
 } // namespace

@@ -5,9 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 namespace {
 
@@ -15,6 +13,9 @@ using Exit = FreshProcess;
 using Clock = std::chrono::steady_clock;
 
 TEST(orMalloc, InAForkedChildIsInitialization) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "Windows does not fork";
+#else
   const Block block(64);
   const int status = fork_and_run([&block] {
     void* pointer = nullptr;
@@ -28,9 +29,13 @@ TEST(orMalloc, InAForkedChildIsInitialization) {
         : 1;
   });
   EXPECT_EQ(status, 0);
+#endif
 }
 
 TEST_F(Exit, ForkBeforeUseIsFine) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "Windows does not fork";
+#else
   EXPECT_EXIT(
       {
         int count = 0;
@@ -42,9 +47,13 @@ TEST_F(Exit, ForkBeforeUseIsFine) {
       },
       testing::ExitedWithCode(0),
       "");
+#endif
 }
 
 TEST_F(Exit, ChildForkedWhileAKernelRunsExits) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "Windows does not fork";
+#else
   EXPECT_EXIT(
       {
         const Latch latch(nullptr);
@@ -58,6 +67,7 @@ TEST_F(Exit, ChildForkedWhileAKernelRunsExits) {
       },
       testing::ExitedWithCode(3),
       "");
+#endif
 }
 
 TEST_F(Exit, QueuedWorkIsDropped) {

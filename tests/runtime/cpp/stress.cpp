@@ -16,6 +16,9 @@
 #include <cstring>
 #include <thread>
 #include <vector>
+#if defined(_WIN32)
+#include "windows.h"
+#endif
 
 namespace {
 

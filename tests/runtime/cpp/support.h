@@ -17,11 +17,16 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 #include <vector>
+#if defined(_WIN32)
+#include "windows.h"
+#else
+#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 #define ASSERT_OK(call) ASSERT_EQ(call, orSuccess) << orGetErrorMessage()
 #define EXPECT_OK(call) EXPECT_EQ(call, orSuccess) << orGetErrorMessage()
@@ -264,6 +269,7 @@ class InjectedFailure {
   orFailure_t handle_ = nullptr;
 };
 
+#if !defined(_WIN32)
 /// Runs `body` in a forked child and returns its exit status.
 inline int fork_and_run(const std::function<int()>& body) {
   const pid_t child = fork();
@@ -274,6 +280,7 @@ inline int fork_and_run(const std::function<int()>& body) {
   EXPECT_EQ(waitpid(child, &status, 0), child);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
+#endif
 
 /// Returns the bytes of device memory, which depend on the machine.
 inline std::size_t device_memory() {
@@ -290,8 +297,19 @@ inline std::size_t free_bytes() {
   return free;
 }
 
+#if !defined(_WIN32)
 inline std::size_t page_size() {
   return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+#endif
+
+/// Whether a process with this status was ended by a fault.
+inline bool ended_by_fault(int status) {
+#if defined(_WIN32)
+  return status == kAccessViolation;
+#else
+  return testing::KilledBySignal(SIGSEGV)(status);
+#endif
 }
 
 /// Returns the shared memory of this process, in bytes.

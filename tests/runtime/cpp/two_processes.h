@@ -2,6 +2,9 @@
 // Tests that two processes run together.
 #pragma once
 
+#if defined(_WIN32)
+#include "two_processes_windows.h"
+#else
 #include "support.h"
 
 #include <csignal>
@@ -45,6 +48,9 @@ class OtherProcess {
 
   pid_t id() const {
     return process_;
+  }
+  void kill() const {
+    ::kill(process_, SIGKILL);
   }
   /// Waits until the process has ended, but leaves it as a zombie.
   void wait_for_end() const {
@@ -99,3 +105,11 @@ template <typename Theirs, typename Ours>
     EXPECT_EXIT(                                                         \
         run_two_processes(__VA_ARGS__), testing::ExitedWithCode(0), ""); \
   } while (false)
+
+/// A test that the process of the second function dies with this text.
+#define EXPECT_DEATH_OF_TWO_PROCESSES(text, ...)        \
+  do {                                                  \
+    use_fresh_processes();                              \
+    EXPECT_DEATH(run_two_processes(__VA_ARGS__), text); \
+  } while (false)
+#endif
