@@ -7,6 +7,7 @@
 #include "base/system_thread.h"
 #include "memory/host_access.h"
 #include "memory/memory_check.h"
+#include "platform/mapping.h"
 #include "settings/config.h"
 
 #include <algorithm>
@@ -67,18 +68,29 @@ std::optional<std::size_t> DeviceMemory::take(std::size_t size) {
   if (!offset && pools_.release_all()) {
     offset = heap_.allocate(size);
   }
-  if (offset && config().memory_check) {
+  if (offset) {
     try {
-      memory_check::open(
-          memory_,
-          memory_.device_mapping(index_) + *offset,
-          heap_.footprint(size));
+      make_usable(*offset, heap_.footprint(size));
     } catch (...) {
       heap_.free(*offset);
       throw;
     }
   }
   return offset;
+}
+
+void DeviceMemory::make_usable(std::size_t offset, std::size_t size) {
+  std::byte* begin = memory_.device_mapping(index_) + offset;
+  if (const auto committed = platform::commit(begin + memory_.distance(), size);
+      !committed) {
+    throw Failure(
+        orErrorMemoryAllocation,
+        "device " + std::to_string(index_) + " cannot allocate " +
+            std::to_string(size) + " bytes: " + committed.text());
+  }
+  if (config().memory_check) {
+    memory_check::open(memory_, begin, size);
+  }
 }
 
 Failure DeviceMemory::no_room(std::size_t size) const {

@@ -101,6 +101,7 @@ class DeviceMemory final : private BlockKeeper {
   Failure not_freed(const void* pointer) const;
   Failure no_room(std::size_t size) const;
   std::optional<std::size_t> take(std::size_t size);
+  void make_usable(std::size_t offset, std::size_t size);
   std::optional<std::size_t>
   take_from(MemoryPool& pool, std::size_t size, const Stream& stream);
   bool end_block(std::size_t offset);

@@ -35,6 +35,16 @@ Result unmap_reserved(std::byte* begin, std::size_t size);
 /// Changes the access to mapped pages of a reservation.
 Result protect(std::byte* begin, std::size_t size, Access access);
 
+/// Makes pages of a mapping in a reservation usable. Only Windows has to: it
+/// counts committed pages against the memory of the machine, used or not.
+#if defined(_WIN32)
+Result commit(std::byte* begin, std::size_t size);
+#else
+inline Result commit(std::byte*, std::size_t) noexcept {
+  return {};
+}
+#endif
+
 /// Maps pages of a file with access, anywhere. A child that is forked later
 /// has the mapping only if `inherited`.
 Result map(
