@@ -10,7 +10,6 @@
 #include "platform/process.h"
 
 #include <atomic>
-#include <cstdlib>
 #include <mutex>
 
 namespace openreg::process {
@@ -35,7 +34,7 @@ void mark_in_use(void (*callback)()) {
     // If memory is exhausted, children are not told apart.
     static_cast<void>(
         platform::call_in_children([] { g_bad_fork.store(true); }));
-    std::atexit(on_exit);
+    platform::call_at_exit(on_exit);
     g_in_use.store(true);
   });
 }

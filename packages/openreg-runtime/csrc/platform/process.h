@@ -30,4 +30,7 @@ bool alive(ProcessId process) noexcept;
 /// exhausted.
 Result call_in_children(void (*callback)());
 
+/// Calls `callback` when the program exits, while its other threads still run.
+void call_at_exit(void (*callback)());
+
 } // namespace openreg::platform

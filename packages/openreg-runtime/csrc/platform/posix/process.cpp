@@ -2,6 +2,7 @@
 // The number of this process, and its children.
 #include "platform/process.h"
 
+#include <cstdlib>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -13,6 +14,10 @@ int process_number() noexcept {
 
 Result call_in_children(void (*callback)()) {
   return Result(pthread_atfork(nullptr, nullptr, callback));
+}
+
+void call_at_exit(void (*callback)()) {
+  std::atexit(callback);
 }
 
 } // namespace openreg::platform
