@@ -77,7 +77,11 @@ TEST_F(MemoryCheck, FaultNamesTheAddresses) {
         void* pointer = allocate(1);
         void* data = kernel_pointer(pointer);
         EXPECT_OK(orFree(pointer));
-        std::fprintf(stderr, "%p %p ", data, pointer);
+        std::fprintf(
+            stderr,
+            "0x%zx 0x%zx ",
+            reinterpret_cast<std::uintptr_t>(data),
+            reinterpret_cast<std::uintptr_t>(pointer));
         write_in_kernel(static_cast<char*>(data));
       },
       testing::MakeMatcher(new NamesTheAddresses));

@@ -175,7 +175,9 @@ void throw_forked() {
 
 std::string hex(const void* pointer) {
   char text[32];
-  std::snprintf(text, sizeof(text), "%p", pointer);
+  // "%p" differs between systems.
+  std::snprintf(
+      text, sizeof(text), "0x%zx", reinterpret_cast<std::uintptr_t>(pointer));
   return text;
 }
 

@@ -36,6 +36,11 @@ std::optional<FaultPlace> place_of(void* address) {
   return std::nullopt;
 }
 
+/// An address for printf(), whose "%p" differs between systems.
+std::size_t number_of(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address);
+}
+
 /// Describes the memory around a device pointer. Returns whether it contains
 /// data.
 bool describe(char* text, std::size_t size, const FaultPlace& place) {
@@ -60,10 +65,10 @@ bool describe(char* text, std::size_t size, const FaultPlace& place) {
   std::snprintf(
       text,
       size,
-      "(offset %zu in the block of %zu bytes at %p%s)",
+      "(offset %zu in the block of %zu bytes at 0x%zx%s)",
       offset,
       block->size,
-      static_cast<const void*>(block->begin),
+      number_of(block->begin),
       state);
   return block->live && inside;
 }
@@ -79,10 +84,10 @@ void explain(const void* address, const FaultPlace& place) {
     length = std::snprintf(
         text,
         sizeof(text),
-        "openreg: a kernel reached %p, the kernel pointer of %p on device "
-        "openreg:%d %s.\n",
-        address,
-        static_cast<const void*>(place.pointer),
+        "openreg: a kernel reached 0x%zx, the kernel pointer of 0x%zx on "
+        "device openreg:%d %s.\n",
+        number_of(address),
+        number_of(place.pointer),
         place.device,
         where);
   } else {
@@ -93,10 +98,10 @@ void explain(const void* address, const FaultPlace& place) {
     length = std::snprintf(
         text,
         sizeof(text),
-        "openreg: %s dereferenced %p, a pointer to memory of device "
+        "openreg: %s dereferenced 0x%zx, a pointer to memory of device "
         "openreg:%d %s.%s\n",
         in_kernel ? "a kernel" : "the host",
-        address,
+        number_of(address),
         place.device,
         where,
         data ? advice : "");
