@@ -12,6 +12,13 @@
 
 namespace openreg::platform {
 
+/// Whether devices can run in separate processes.
+#if defined(_WIN32)
+inline constexpr bool kHasDeviceProcesses = false;
+#else
+inline constexpr bool kHasDeviceProcesses = true;
+#endif
+
 struct Packet {
   std::string text;
   File file;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "failures/failure_injection.h"
+#include "platform/channel.h"
 #include "settings/machine_memory.h"
 #include "settings/schedule_name.h"
 
@@ -101,6 +102,9 @@ constexpr Variable kVariables[] = {
        if (setting.value != "thread" && setting.value != "loopback" &&
            setting.value != "process") {
          reject(setting, "thread, loopback or process");
+       }
+       if (setting.value == "process" && !platform::kHasDeviceProcesses) {
+         reject(setting, "thread or loopback on this system");
        }
        config.in_process = setting.value != "process";
      }},
