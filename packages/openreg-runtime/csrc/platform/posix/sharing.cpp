@@ -19,7 +19,7 @@
 #include <system_error>
 #include <thread>
 #include <unistd.h>
-#if defined(__APPLE__)
+#if __has_include(<sys/ptrace.h>)
 #include <sys/ptrace.h>
 #endif
 
@@ -209,7 +209,7 @@ Result open_published(
 }
 
 Result forbid_inspection() {
-#if defined(__APPLE__)
+#if defined(PT_DENY_ATTACH) // of macOS; other headers of it lack the file
   return ptrace(PT_DENY_ATTACH, 0, nullptr, 0) == 0 ? Result() : Result::last();
 #else
   return {}; // POSIX has no function for this
