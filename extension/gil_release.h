@@ -4,8 +4,11 @@
 
 #include <Python.h>
 
+#include <chrono>
+#include <thread>
+#if __has_include(<cxxabi.h>)
 #include <cxxabi.h>
-#include <unistd.h>
+#endif
 
 namespace openreg {
 
@@ -21,6 +24,7 @@ inline void restore_gil(PyThreadState* released) {
   if (released == nullptr) {
     return;
   }
+#if defined(_CXXABI_FORCED_UNWIND) // of libstdc++
   try {
     PyEval_RestoreThread(released);
   } catch (const abi::__forced_unwind&) {
@@ -28,9 +32,12 @@ inline void restore_gil(PyThreadState* released) {
     // interpreter shuts down. C++ frames do not survive that, so the thread
     // sleeps.
     for (;;) {
-      pause();
+      std::this_thread::sleep_for(std::chrono::hours(1));
     }
   }
+#else
+  PyEval_RestoreThread(released);
+#endif
 }
 
 /// Releases the GIL for a scope that waits: the work of a stream may need it.
