@@ -40,23 +40,31 @@ string(REGEX REPLACE "^([0-9]+)\\.([0-9]+).*" "torch_\\1_\\2" OPENREG_LIBRARIES
 function(openreg_extension target destination)
   list(TRANSFORM ARGN PREPEND "${ORIGIN}/")
   target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_FUNCTION_LIST_DIR}")
-  target_compile_options(${target} PRIVATE
-    -Wall -Wextra -Wconversion -Wshadow
-    $<$<BOOL:${OPENREG_WERROR}>:-Werror>
-    # As much is inlined as without a unity build.
-    $<$<CXX_COMPILER_ID:GNU>:--param=inline-unit-growth=200>
-    # No path of this machine in __FILE__.
-    "-fmacro-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}=${OPENREG_PACKAGE}"
-    "-fmacro-prefix-map=${CMAKE_CURRENT_BINARY_DIR}=${OPENREG_PACKAGE}"
-    "-fmacro-prefix-map=${TORCH_INSTALL_PREFIX}/include=torch"
-  )
+  if(MSVC)
+    target_compile_options(${target} PRIVATE
+      /W4 /permissive- /utf-8 /bigobj $<$<BOOL:${OPENREG_WERROR}>:/WX>)
+  else()
+    target_compile_options(${target} PRIVATE
+      -Wall -Wextra -Wconversion -Wshadow
+      $<$<BOOL:${OPENREG_WERROR}>:-Werror>
+      # As much is inlined as without a unity build.
+      $<$<CXX_COMPILER_ID:GNU>:--param=inline-unit-growth=200>
+      # No path of this machine in __FILE__.
+      "-fmacro-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}=${OPENREG_PACKAGE}"
+      "-fmacro-prefix-map=${CMAKE_CURRENT_BINARY_DIR}=${OPENREG_PACKAGE}"
+      "-fmacro-prefix-map=${TORCH_INSTALL_PREFIX}/include=torch"
+    )
+  endif()
   set_target_properties(${target} PROPERTIES
     UNITY_BUILD ${OPENREG_UNITY} UNITY_BUILD_BATCH_SIZE 8
     INSTALL_RPATH "${ARGN}")
   if(TARGET nanobind-static)
     set_target_properties(nanobind-static PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
   endif()
-  install(TARGETS ${target} LIBRARY DESTINATION "${OPENREG_LIBRARIES}/${destination}")
+  install(TARGETS ${target}
+    ARCHIVE DESTINATION "${OPENREG_LIBRARIES}/${destination}"
+    LIBRARY DESTINATION "${OPENREG_LIBRARIES}/${destination}"
+    RUNTIME DESTINATION "${OPENREG_LIBRARIES}/${destination}")
 endfunction()
 
 install(FILES "${CMAKE_CURRENT_LIST_DIR}/_libraries.py" DESTINATION .)
