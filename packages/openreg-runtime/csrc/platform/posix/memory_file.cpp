@@ -60,7 +60,7 @@ struct Range {
 /// The first part of a range that may have data: zeros in unused pages would
 /// take memory.
 Range find_data(
-    const File& file,
+    [[maybe_unused]] const File& file,
     Range range,
     [[maybe_unused]] const std::byte* mapped) {
 #if defined(__APPLE__)
@@ -91,7 +91,6 @@ Range find_data(
       end < 0 ? range.end
               : std::min(static_cast<std::uint64_t>(end), range.end)};
 #else
-  static_cast<void>(file);
   return range;
 #endif
 }
