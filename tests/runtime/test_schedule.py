@@ -245,11 +245,10 @@ def test_loop_that_polls_and_submits_ends() -> None:
         one.launch(lambda: None)
         event = runtime.Event()
         event.record(one)
-        count = 0
+        deadline = time.monotonic() + 30
         while not event.query():
             other.launch(lambda: None)
-            count += 1
-            assert count < 4000
+            assert time.monotonic() < deadline
 
 
 def test_error_of_one_device_leaves_no_work_on_another() -> None:
