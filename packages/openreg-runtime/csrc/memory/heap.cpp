@@ -62,14 +62,11 @@ std::optional<std::size_t> Heap::allocate(std::size_t size) {
   const std::size_t offset = extent->first;
   const std::size_t rest = extent->second.length - length;
   const std::size_t dirty = extent->second.dirty;
-  const std::size_t clean = extent->second.clean;
-  set_dirty(extent, 0, 0);
+  set_dirty(extent, 0);
   if (rest > 0) {
     const auto left = extents_.emplace_hint(
         std::next(extent), offset + length, Extent{rest, 0, 0});
-    if (dirty > length) {
-      set_dirty(left, clean > length ? clean - length : 0, dirty - length);
-    }
+    set_dirty(left, dirty > length ? dirty - length : 0);
     free_.emplace(rest, offset + length);
   }
   extent->second = {length, size, 0, State::kLive};
@@ -94,7 +91,7 @@ void Heap::free(Extents::iterator extent) {
     retire(extent);
     return;
   }
-  set_dirty(extent, 0, extent->second.length);
+  set_dirty(extent, extent->second.length);
   make_free(extent);
   if (dirty_ > kKeepDirty) {
     release_free();
@@ -163,25 +160,21 @@ std::optional<Heap::Block> Heap::trace(std::size_t offset) const {
   return Block{begin, extent.requested, extent.state == State::kLive};
 }
 
-void Heap::set_dirty(
-    Extents::iterator extent,
-    std::size_t begin,
-    std::size_t end) {
+void Heap::set_dirty(Extents::iterator extent, std::size_t bytes) {
   Extent& object = extent->second;
-  if (object.dirty == 0 && end > 0) {
+  if (object.dirty == 0 && bytes > 0) {
     if (unused_nodes_.empty()) {
       unused_nodes_.emplace_back();
     }
     object.place = unused_nodes_.begin();
     *object.place = extent->first;
     dirty_extents_.splice(dirty_extents_.end(), unused_nodes_, object.place);
-  } else if (object.dirty > 0 && end == 0) {
+  } else if (object.dirty > 0 && bytes == 0) {
     unused_nodes_.splice(unused_nodes_.begin(), dirty_extents_, object.place);
   }
-  dirty_ += end - begin;
-  dirty_ -= object.dirty - object.clean;
-  object.dirty = end;
-  object.clean = begin;
+  dirty_ += bytes;
+  dirty_ -= object.dirty;
+  object.dirty = bytes;
 }
 
 /// Releases the whole pages of all free extents.
@@ -189,10 +182,7 @@ void Heap::release_free() {
   const std::size_t page = AddressSpace::page_size();
   for (const std::size_t offset : dirty_extents_) {
     Extent& extent = extents_.find(offset)->second;
-    // A page at the begin of the extent may belong to another block.
-    const std::size_t begin = std::max(
-        (offset + page - 1) / page * page,
-        (offset + extent.clean) / page * page);
+    const std::size_t begin = (offset + page - 1) / page * page;
     // Keeps the page in which the next block may begin.
     const std::size_t end = std::min(
         (offset + extent.dirty + page - 1) / page * page,
@@ -200,7 +190,7 @@ void Heap::release_free() {
     if (begin < end) {
       release_(begin, end - begin);
     }
-    extent.dirty = extent.clean = 0;
+    extent.dirty = 0;
   }
   unused_nodes_.splice(unused_nodes_.end(), dirty_extents_);
   dirty_ = 0;
@@ -236,13 +226,8 @@ void Heap::make_free(Extents::iterator extent) {
   extent->second.requested = 0;
   const auto absorb = [this](Extents::iterator left, Extents::iterator right) {
     if (right->second.dirty > 0) {
-      const std::size_t length = left->second.length;
-      set_dirty(
-          left,
-          left->second.dirty > 0 ? left->second.clean
-                                 : length + right->second.clean,
-          length + right->second.dirty);
-      set_dirty(right, 0, 0);
+      set_dirty(left, left->second.length + right->second.dirty);
+      set_dirty(right, 0);
     }
     left->second.length += right->second.length;
     extents_.erase(right);

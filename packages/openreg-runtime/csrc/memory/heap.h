@@ -87,9 +87,8 @@ class Heap {
   struct Extent {
     std::size_t length;    // the footprint and the guard
     std::size_t requested; // 0 while free
-    std::size_t dirty;     // end of the bytes of a free extent with pages
+    std::size_t dirty;     // the first bytes of a free extent, with pages
     State state = State::kFree;
-    std::size_t clean = 0;                    // their begin
     std::list<std::size_t>::iterator place{}; // in dirty_extents_, if dirty
   };
   using Extents = std::map<std::size_t, Extent>;
@@ -101,9 +100,7 @@ class Heap {
   void retire(Extents::iterator extent);
   void recycle_oldest();
   void make_free(Extents::iterator extent);
-  /// Sets which bytes of an extent have pages: [begin, end), or none if `end`
-  /// is 0.
-  void set_dirty(Extents::iterator extent, std::size_t begin, std::size_t end);
+  void set_dirty(Extents::iterator extent, std::size_t bytes);
   void release_free();
   void erase_free(Extents::iterator extent);
   Extents::const_iterator around(std::size_t offset) const;
