@@ -11,6 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#if defined(__APPLE__)
+#include <mach/vm_inherit.h>
+#endif
+
 namespace openreg::distributed {
 namespace {
 

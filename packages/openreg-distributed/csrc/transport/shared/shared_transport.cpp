@@ -514,7 +514,8 @@ void SharedTransport::alltoall(
     steps.wait_for_all();
     for (size_t other = 0; other < ranks; ++other) {
       const uint64_t* sizes = sizes_in(steps.slot(static_cast<int>(other)));
-      largest = std::max(largest, *std::max_element(sizes, sizes + ranks));
+      largest =
+          std::max<size_t>(largest, *std::max_element(sizes, sizes + ranks));
     }
     steps.check_attempt(largest <= share);
     for (size_t other = 0; other < ranks; ++other) {
