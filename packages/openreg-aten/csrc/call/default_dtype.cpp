@@ -15,45 +15,47 @@ bool is_number(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->is_wrapped_number();
 }
 
-/// Whether promotion takes the dtype of a tensor, not the default dtype.
-bool decides(const at::Tensor& tensor) {
-  return !c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true) &&
-      !is_number(tensor);
-}
-
-bool has_default_dtype(const ResultPlaces& results, c10::ScalarType dtype) {
-  return std::any_of(
-      results.places.begin(),
-      results.places.end(),
-      [dtype](const ResultPlaces::Place& place) {
-        return place.metadata.defined &&
-            c10::toRealValueType(place.metadata.dtype) == dtype;
-      });
+bool is_integral(const at::Tensor& tensor) {
+  return c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
 }
 
 } // namespace
 
+bool has_default_dtype(
+    const c10::OperatorHandle& op,
+    const ResultPlaces& results,
+    const torch::jit::Stack& arguments) {
+  const auto dtype = c10::get_default_dtype_as_scalartype();
+  return std::any_of(
+             results.places.begin(),
+             results.places.end(),
+             [dtype](const ResultPlaces::Place& place) {
+               return place.metadata.defined &&
+                   c10::toRealValueType(place.metadata.dtype) == dtype;
+             }) &&
+      std::all_of(
+             arguments.begin(),
+             arguments.end(),
+             [](const c10::IValue& value) {
+               return !value.isTensor() || !value.toTensor().defined() ||
+                   is_integral(value.toTensor()) || is_number(value.toTensor());
+             }) &&
+      info_of(op).promotes;
+}
+
 void apply_default_dtype(
     const c10::OperatorHandle& op,
     c10::ScalarType dtype,
-    const ResultPlaces& results,
     torch::jit::Stack& arguments) {
-  const OperatorInfo& info = info_of(op);
-  if (!info.promotes || !has_default_dtype(results, dtype)) {
-    return;
-  }
   std::vector<at::Tensor*> integers;
   std::vector<at::Tensor*> numbers;
-  for (const OperatorInfo::Argument& argument : info.arguments) {
+  for (const OperatorInfo::Argument& argument : info_of(op).arguments) {
     c10::IValue& value = arguments[argument.index];
     if (!value.isTensor() || !value.toTensor().defined() ||
         op.schema().arguments()[argument.index].name() == "condition") {
       continue;
     }
     at::Tensor& tensor = value.toTensor();
-    if (decides(tensor)) {
-      return;
-    }
     (is_number(tensor) ? numbers : integers).push_back(&tensor);
   }
   // where(condition, 1.0, 2.0) has numbers alone.

@@ -9,13 +9,18 @@
 
 namespace openreg::aten {
 
-/// Converts integral arguments of a pointwise operator whose result was
-/// predicted to have `dtype`, the default dtype at the call, so that the kernel
-/// promotes to `dtype`. Call it if the default dtype has changed since.
+/// Whether the results of a pointwise operator have the default dtype because
+/// no argument determines another one, as in a division of integers.
+bool has_default_dtype(
+    const c10::OperatorHandle& op,
+    const ResultPlaces& results,
+    const torch::jit::Stack& arguments);
+
+/// Converts the arguments of such an operator to `dtype`, the default dtype of
+/// its call, so that the kernel computes in it whatever the default is then.
 void apply_default_dtype(
     const c10::OperatorHandle& op,
     c10::ScalarType dtype,
-    const ResultPlaces& results,
     torch::jit::Stack& arguments);
 
 } // namespace openreg::aten

@@ -98,8 +98,10 @@ class EnqueuedCall {
         op.operator_name(),
         " has arguments that cannot be sent to the device process");
     stack_ = std::move(stack);
+    if (has_default_dtype(op, results_, stack_)) {
+      default_dtype_ = c10::get_default_dtype_as_scalartype();
+    }
     threads_ = at::get_num_threads();
-    default_dtype_ = c10::get_default_dtype_as_scalartype();
     if (C10_UNLIKELY(aliases.has_host_tensors())) {
       for (c10::IValue& value : stack_) {
         copy_host_tensors(value, aliases);
@@ -149,9 +151,8 @@ class EnqueuedCall {
       }
       // [docs: end]
       Stack& arguments = captured_ ? again : stack_;
-      if (C10_UNLIKELY(
-              default_dtype_ != c10::get_default_dtype_as_scalartype())) {
-        apply_default_dtype(*op_, default_dtype_, results_, arguments);
+      if (C10_UNLIKELY(default_dtype_.has_value())) {
+        apply_default_dtype(*op_, *default_dtype_, arguments);
       }
       run_into(
           *op_,
@@ -180,6 +181,7 @@ class EnqueuedCall {
     aliases_.clear();
     results_.clear();
     stack_.clear();
+    default_dtype_.reset();
     if (message_.capacity() > kKeptBytes) {
       message_ = {};
     }
@@ -257,7 +259,7 @@ class EnqueuedCall {
   bool captured_ = false; // in a graph
   Stack stack_;
   int threads_ = 0;
-  c10::ScalarType default_dtype_ = c10::ScalarType::Float; // at the call
+  std::optional<c10::ScalarType> default_dtype_; // of the call, if it matters
   std::vector<CpuAliasPtr> aliases_;
   ResultPlaces results_;
   codec::Bytes message_; // used instead of the stack and its aliases
