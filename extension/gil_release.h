@@ -6,7 +6,7 @@
 
 #include <chrono>
 #include <thread>
-#if __has_include(<cxxabi.h>)
+#if defined(__GLIBCXX__)
 #include <cxxabi.h>
 #endif
 
@@ -24,7 +24,7 @@ inline void restore_gil(PyThreadState* released) {
   if (released == nullptr) {
     return;
   }
-#if defined(_CXXABI_FORCED_UNWIND) // of libstdc++
+#if defined(__GLIBCXX__) // libstdc++
   try {
     PyEval_RestoreThread(released);
   } catch (const abi::__forced_unwind&) {

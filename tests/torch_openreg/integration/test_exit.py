@@ -64,6 +64,32 @@ def test_exit_with_work_pending_is_clean(run_script: Program, ending: str) -> No
         assert result.stdout.endswith("late 2.0\n")
 
 
+SLOW_EXIT_BESIDE_A_WAIT = """
+import threading, time, torch
+storage = torch.ones(8, device="openreg").untyped_storage()
+torch.openreg.synchronize()
+
+def wait():
+    torch.openreg._sleep(500_000_000)
+    storage[0]
+
+class Slow:
+    def __del__(self, sleep=time.sleep):
+        sleep(1.5)
+
+threading.Thread(target=wait, daemon=True).start()
+time.sleep(0.2)
+slow = Slow()
+"""
+
+
+def test_thread_that_waits_without_the_gil_does_not_abort_the_exit(
+    run_script: Program,
+) -> None:
+    result = run_script(SLOW_EXIT_BESIDE_A_WAIT)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 def test_exception_with_work_pending_shows_only_its_traceback(
     run_script: Program,
 ) -> None:
