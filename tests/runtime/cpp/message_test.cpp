@@ -154,7 +154,9 @@ TEST(orServeDevice, ServesUntilTheSocketCloses) {
   const orMemoryView view = view_of(1 << 16);
   EXPECT_EQ(
       fork_and_run([&view] {
-        EXPECT_OK(orServeDevice(closed_socket(), &view, nullptr));
+        const int socket = closed_socket();
+        EXPECT_OK(orServeDevice(socket, &view, nullptr));
+        EXPECT_EQ(close(socket), 0); // it belongs to the caller
         return ::testing::Test::HasFailure() ? 1 : 0;
       }),
       0);

@@ -47,6 +47,10 @@ class Channel {
   Handle handle() const noexcept {
     return handle_;
   }
+  /// Leaves the handle to the caller, who closes it.
+  Handle release() noexcept {
+    return std::exchange(handle_, kNone);
+  }
   /// Sends a packet of at most 64 KiB, with the file or channel of a handle
   /// unless it is kNone. Sets `closed` if the other end is closed.
   Result send(const std::string& text, Handle attached, bool& closed) const;

@@ -238,6 +238,17 @@ LaneMemory* map_lane(const platform::File& file) {
   return reinterpret_cast<LaneMemory*>(mapped);
 }
 
+/// The socket belongs to the caller of orServeDevice().
+struct BorrowedChannel {
+  explicit BorrowedChannel(int socket) : channel(socket) {}
+  BorrowedChannel(const BorrowedChannel&) = delete;
+  BorrowedChannel& operator=(const BorrowedChannel&) = delete;
+  ~BorrowedChannel() {
+    channel.release();
+  }
+  platform::Channel channel;
+};
+
 } // namespace
 
 void serve_device(int socket, orMemoryView view, orStartExecutor_t start) {
@@ -252,8 +263,8 @@ void serve_device(int socket, orMemoryView view, orStartExecutor_t start) {
   if (start != nullptr) {
     start(&view);
   }
-  const platform::Channel channel(socket);
-  while (const auto packet = channel.receive()) {
+  const BorrowedChannel borrowed(socket);
+  while (const auto packet = borrowed.channel.receive()) {
     if (packet->text != "lane" || !packet->file) {
       throw Failure(orErrorInvalidValue, "unknown packet");
     }
