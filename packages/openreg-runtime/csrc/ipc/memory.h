@@ -42,7 +42,7 @@ struct SharedNote {
   Note note;
   platform::ClaimRoom claims;
 };
-static_assert(sizeof(SharedNote) == 512); // divides a page
+static_assert(4096 % sizeof(SharedNote) == 0); // none crosses a page
 
 /// The blocks of one device that are shared with other processes. Not thread
 /// safe.

@@ -25,9 +25,10 @@ Result open_published(
     const FileId& id,
     File& file);
 
-/// Room for claims, in a file that processes share. Full of zeros at first.
+/// Room for claims, in a file that processes share. Full of zeros at first. The
+/// build sets its size, because claims that are locks of the system need none.
 struct ClaimRoom {
-  static constexpr std::size_t kMost = 60;
+  static constexpr std::size_t kMost = OPENREG_CLAIMS;
   std::array<std::atomic<std::uint64_t>, kMost> claims;
 };
 

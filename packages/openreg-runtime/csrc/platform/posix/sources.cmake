@@ -24,3 +24,5 @@ set(OPENREG_PLATFORM_SOURCES
   posix/thread_number.cpp
   posix/wait.cpp
 )
+# Processes that can have a shared block open. A note of 512 bytes divides a page.
+set(OPENREG_CLAIMS 60)

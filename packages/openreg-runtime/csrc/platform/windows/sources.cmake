@@ -18,3 +18,5 @@ set(OPENREG_PLATFORM_SOURCES
 )
 # The files behind thread.h.
 set(OPENREG_PLATFORM_THREAD_SOURCES windows/result.cpp windows/system.cpp windows/thread.cpp)
+# Processes that can have a shared block open. A note of 512 bytes divides a page.
+set(OPENREG_CLAIMS 60)
