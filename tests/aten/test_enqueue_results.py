@@ -66,6 +66,7 @@ PROMOTING = {
     "unary": torch.sqrt,
     "choice of numbers": lambda x: torch.where(x > 50_000, 0.1, 0.2),
     "choice": lambda x: torch.where(x > 50_000, x, 0.1),
+    "floor division": lambda x: x // 1.1,
     "integers": lambda x: x * 3,
     "floats": lambda x: x.half() * 0.1,
 }

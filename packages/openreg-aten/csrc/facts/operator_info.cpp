@@ -149,7 +149,7 @@ OperatorInfo make_info(const c10::OperatorHandle& op) {
   info.takes_any_size = facts.has(kTakesAnySize);
   info.reads_numbers = info.uses_generator || facts.has(kReadsNumbers);
   info.stays_on_host = facts.has(kStaysOnHost);
-  info.promotes = op.hasTag(at::Tag::pointwise);
+  info.promotes = op.hasTag(at::Tag::pointwise) || facts.has(kPromotes);
   info.mixes_dtypes = facts.has(kMixesDtypes);
   info.follows_parameters = facts.has(kFollowsParameters);
   info.slow_dtypes = facts.slow_dtypes;

@@ -161,7 +161,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"aten::fft_rfftn", 0, kHalf | kComplexHalf},
     {"aten::fill_.Scalar", kTakesAnySize},
     {"aten::fill_.Tensor", kTakesAnySize},
-    {"aten::floor_divide", 0, 0, kHalf | kBFloat16},
+    {"aten::floor_divide", kPromotes, 0, kHalf | kBFloat16},
     {"aten::from_file", kStaysOnHost | kReadsValues},
     {"aten::gcd", kRefusesFloats},
     {"aten::gcd_", kRefusesFloats},

@@ -50,6 +50,9 @@ enum Fact : uint32_t {
   kFollowsParameters = 1 << 13,
   /// Results except the first are float32.
   kKeepsFloat32 = 1 << 14,
+  /// It computes in the promoted dtype, and PyTorch does not tag it as
+  /// pointwise.
+  kPromotes = 1 << 15,
 };
 
 struct OperatorFacts {
