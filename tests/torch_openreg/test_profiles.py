@@ -71,22 +71,73 @@ except openreg_runtime.OpenRegError as error:
 """
 
 
+REFUSED = "cannot access the memory of device 1 (OPENREG_PEER_ACCESS is 0)"
+
+# A module of another package, which reads profiles. Its argument is the peer access.
+READER = """
+def read(value):
+    return {
+        "name": "Board",
+        "capability": (8, 6),
+        "total_memory": 1 << 30,
+        "multi_processor_count": 82,
+        "l2_cache_size": 6 << 20,
+        "peer_access": {"yes": True, "no": False}.get(value),
+    }
+"""
+
+
+@pytest.fixture
+def readers(tmp_path: Path) -> str:
+    """Returns a folder for PYTHONPATH with a package that reads profiles."""
+    (tmp_path / "boards.py").write_text(READER)
+    described = tmp_path / "boards-1.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: boards\n")
+    (described / "entry_points.txt").write_text("[openreg.profiles]\nb = boards:read\n")
+    return str(tmp_path)
+
+
 @pytest.mark.parametrize("name", [*FACTS, "none"])
-def test_devices_access_each_other_as_boards_of_the_gpu(
+def test_profile_sets_peer_access_unless_the_host_decides_it(
     interpreter: Program, name: str
 ) -> None:
-    assert FACTS.get(name, {}).get("peer_access", True)
-    assert answer(interpreter, PEERS, OPENREG_PROFILE=name).split() == [
-        "True",
-        "enabled",
-    ]
+    source = 'import os; print(os.environ.get("OPENREG_PEER_ACCESS"))'
+    access = FACTS.get(name, {}).get("peer_access")
+    done = answer(interpreter, source, OPENREG_PROFILE=name)
+    assert done == {True: "1", False: "0", None: "None"}[access]
 
 
-def test_peer_access_setting_wins(interpreter: Program) -> None:
-    done = answer(interpreter, PEERS, OPENREG_PROFILE="h100", OPENREG_PEER_ACCESS="0")
-    refused = "cannot access the memory of device 1 (OPENREG_PEER_ACCESS is 0)"
+@pytest.mark.parametrize("name", ["yes", "host"])
+def test_boards_access_each_other(
+    fresh_interpreter: Program, readers: str, name: str
+) -> None:
+    done = answer(fresh_interpreter, PEERS, OPENREG_PROFILE=name, PYTHONPATH=readers)
+    assert done.split() == ["True", "enabled"]
+
+
+def test_boards_without_peer_access_refuse_it(
+    fresh_interpreter: Program, readers: str
+) -> None:
+    done = answer(fresh_interpreter, PEERS, OPENREG_PROFILE="no", PYTHONPATH=readers)
     assert done.startswith("False")
-    assert refused in done
+    assert REFUSED in done
+
+
+def test_peer_access_setting_wins(
+    interpreter: Program, fresh_interpreter: Program, readers: str
+) -> None:
+    done = answer(interpreter, PEERS, OPENREG_PROFILE="h100", OPENREG_PEER_ACCESS="0")
+    assert done.startswith("False")
+    assert REFUSED in done
+    done = answer(
+        fresh_interpreter,
+        PEERS,
+        OPENREG_PROFILE="no",
+        OPENREG_PEER_ACCESS="1",
+        PYTHONPATH=readers,
+    )
+    assert done.split() == ["True", "enabled"]
 
 
 @pytest.mark.parametrize(
