@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the tests need from Windows, with the names that POSIX has for it.
+// Windows versions of the system functions that the tests use on POSIX.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,7 @@ class [[nodiscard]] Result {
   std::string text() const;
   /// The process or the machine cannot open more files.
   bool is_out_of_files() const noexcept;
-  /// The same, or memory is exhausted.
+  /// The process or the machine cannot open more files, or memory is exhausted.
   bool is_out_of_resources() const noexcept;
 
  private:

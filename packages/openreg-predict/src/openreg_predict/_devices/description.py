@@ -29,7 +29,7 @@ FIELDS: Mapping[str, tuple[str, str]] = {
     "achieved_bf16": ("flop/s", "the highest measured rate of a bfloat16 product"),
     "memory_bandwidth": ("byte/s", "bandwidth of the device memory"),
     "memory_capacity": ("byte", "size of the device memory"),
-    "ecc_memory": ("byte", "memory of it that error correction reserves by default"),
+    "ecc_memory": ("byte", "device memory that error correction reserves by default"),
     "l2_capacity": ("byte", "size of the cache that all units share"),
     "units": ("count", "streaming multiprocessors or compute units"),
     "clock": ("Hz", "clock at which the rates above hold"),

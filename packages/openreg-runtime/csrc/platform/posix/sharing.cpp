@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Files passed by a thread of their owner, over a socket that only processes of
-// the same user can open.
+// File descriptors of shared memory. A thread of the owning process passes them
+// over a socket that only processes of the same user can open.
 #include "platform/sharing.h"
 
 #include "platform/posix/descriptor.h"
