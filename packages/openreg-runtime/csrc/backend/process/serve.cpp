@@ -231,8 +231,9 @@ class Server {
 LaneMemory* map_lane(const platform::File& file) {
   std::uint64_t size = 0;
   std::byte* mapped = nullptr;
-  if (!platform::size_of(file, size) || size != sizeof(LaneMemory) ||
-      !platform::map(file, 0, size, /*inherited=*/true, mapped)) {
+  // macOS rounds sizes up to pages.
+  if (!platform::size_of(file, size) || size < sizeof(LaneMemory) ||
+      !platform::map(file, 0, sizeof(LaneMemory), /*inherited=*/true, mapped)) {
     return nullptr;
   }
   return reinterpret_cast<LaneMemory*>(mapped);
