@@ -24,10 +24,11 @@ class Process {
   bool has_ended() const;
 
  private:
-  Process(int number, intptr_t handle) : number_(number), handle_(handle) {}
+  Process(int number, intptr_t handle);
 
   int number_;
   intptr_t handle_; // of the system
+  int owner_;       // the process that has found it
 };
 
 int process_number() noexcept;

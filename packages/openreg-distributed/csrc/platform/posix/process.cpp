@@ -26,6 +26,9 @@ std::string host_name() {
   return host.data();
 }
 
+Process::Process(int number, intptr_t handle)
+    : number_(number), handle_(handle), owner_(process_number()) {}
+
 bool call_in_children(void (*callback)()) noexcept {
   return pthread_atfork(nullptr, nullptr, callback) == 0;
 }

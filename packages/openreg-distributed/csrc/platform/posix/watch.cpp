@@ -43,31 +43,36 @@ std::shared_ptr<const Process> Process::find(int number) {
 }
 
 Process::~Process() {
-  if (handle_ >= 0) {
+  // A forked child does not inherit the queue, and may have another file with
+  // its number.
+  if (handle_ >= 0 && owner_ == process_number()) {
     close(static_cast<int>(handle_));
   }
 }
 
 bool Process::has_ended() const {
 #if OPENREG_KQUEUE
-  // The event is taken out of the queue, so it is added again: that fails once
-  // the process is gone, and reports a zombie.
-  const timespec now{};
-  struct kevent event;
-  EV_SET(
-      &event,
-      static_cast<uintptr_t>(number_),
-      EVFILT_PROC,
-      EV_ADD,
-      NOTE_EXIT,
-      0,
-      nullptr);
-  const int count =
-      kevent(static_cast<int>(handle_), &event, 1, &event, 1, &now);
-  return count != 0;
-#else
-  return kill(number_, 0) != 0 && errno == ESRCH;
+  if (owner_ == process_number()) {
+    // The event is taken out of the queue, so it is added again: that fails
+    // once the process is gone, and reports a zombie.
+    const timespec now{};
+    struct kevent event;
+    EV_SET(
+        &event,
+        static_cast<uintptr_t>(number_),
+        EVFILT_PROC,
+        EV_ADD,
+        NOTE_EXIT,
+        0,
+        nullptr);
+    if (kevent(static_cast<int>(handle_), &event, 1, &event, 1, &now) != 1) {
+      return false; // it runs, or the system could not check
+    }
+    return (event.flags & EV_ERROR) != 0 ? event.data == ESRCH
+                                         : (event.fflags & NOTE_EXIT) != 0;
+  }
 #endif
+  return kill(number_, 0) != 0 && errno == ESRCH;
 }
 
 ProcessPlace place_of_this_process() {
