@@ -2,6 +2,8 @@
 // An unnamed file of memory for the processes of one user.
 #pragma once
 
+#include "platform/process.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -12,10 +14,13 @@ class SharedFile {
  public:
   SharedFile() noexcept = default;
   SharedFile(SharedFile&& other) noexcept
-      : handle_(std::exchange(other.handle_, kNone)), number_(other.number_) {}
+      : handle_(std::exchange(other.handle_, kNone)),
+        number_(other.number_),
+        owner_(other.owner_) {}
   SharedFile& operator=(SharedFile&& other) noexcept {
     std::swap(handle_, other.handle_);
     std::swap(number_, other.number_);
+    std::swap(owner_, other.owner_);
     return *this;
   }
   ~SharedFile() {
@@ -46,10 +51,11 @@ class SharedFile {
   static constexpr intptr_t kNone = -1;
 
   SharedFile(intptr_t handle, int64_t number) noexcept
-      : handle_(handle), number_(number) {}
+      : handle_(handle), number_(number), owner_(process_number()) {}
 
   intptr_t handle_ = kNone;
   int64_t number_ = -1;
+  int owner_ = -1; // the process that has created or opened it
 };
 
 } // namespace openreg::distributed

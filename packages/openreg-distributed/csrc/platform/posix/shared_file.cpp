@@ -86,7 +86,8 @@ void SharedFile::unmap(std::byte* begin, size_t size) noexcept {
 void SharedFile::close() noexcept {
   if (*this) {
     ::close(static_cast<int>(std::exchange(handle_, kNone)));
-    if (number_ >= 0) { // else another process created it
+    // Else another process created the file: a rank, or the parent.
+    if (number_ >= 0 && owner_ == process_number()) {
       shm_unlink(Name(number_).text);
     }
   }
