@@ -83,6 +83,9 @@ bool receive_all(
     if (received < 0 && errno == EINTR) {
       continue;
     }
+    if (received == 0) {
+      errno = ECONNRESET;
+    }
     if (received <= 0) {
       return false;
     }

@@ -17,7 +17,7 @@ bool send_all(
     std::size_t size,
     int descriptor) noexcept;
 /// Receives `size` bytes, and a descriptor if one arrives with them. False on
-/// an error and at the end of the stream.
+/// an error, which errno has; the end of the stream is ECONNRESET.
 bool receive_all(
     int socket,
     void* data,
