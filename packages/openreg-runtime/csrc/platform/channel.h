@@ -6,6 +6,7 @@
 #include "platform/result.h"
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -61,6 +62,7 @@ class Channel {
 
  private:
   Handle handle_ = kNone;
+  mutable std::mutex sending_; // for systems that send a packet in parts
 };
 
 } // namespace openreg::platform

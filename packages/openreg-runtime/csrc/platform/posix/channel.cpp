@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <mutex>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -42,12 +41,11 @@ Result Channel::make(Channel& first, Channel& second) {
 
 Result Channel::send(const std::string& text, Handle attached, bool& closed)
     const {
-  static std::mutex mutex; // threads share a channel; packets are rare
   const auto size = static_cast<std::uint32_t>(text.size());
   std::string bytes(sizeof(size), '\0');
   std::memcpy(bytes.data(), &size, sizeof(size));
   bytes += text;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(sending_); // threads share a channel
   const bool sent = send_all(
       descriptor_of(*this),
       bytes.data(),
