@@ -6,6 +6,7 @@
 #include <array>
 #include <csignal>
 #include <pthread.h>
+#include <string_view>
 #include <sys/resource.h>
 #include <ucontext.h>
 
@@ -214,6 +215,19 @@ TEST_F(Limits, FileSizeBelowTheMemoryIsMemoryAllocation) {
       testing::ExitedWithCode(0),
       "the file size limit .RLIMIT_FSIZE, ulimit -f. is 1048576: raise the "
       "limit");
+}
+
+TEST_F(Limits, FileSizeBelowTheMemoryAndItsRoomEndsNoProcess) {
+  EXPECT_EXIT(
+      {
+        setenv("OPENREG_DEVICE_MEMORY", "1MiB", 1);
+        set_limit(RLIMIT_FSIZE, 2 << 20);
+        // Linux adds the room to a file later.
+        const bool fits = std::string_view(OPENREG_PLATFORM) == "linux";
+        report(orInit(), fits ? orSuccess : orErrorMemoryAllocation);
+      },
+      testing::ExitedWithCode(0),
+      "orSuccess|is 2097152: raise the limit");
 }
 
 TEST_F(Limits, NoFileLeftNamesTheLimitOfOpenFiles) {

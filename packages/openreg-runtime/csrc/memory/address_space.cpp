@@ -50,7 +50,8 @@ AddressSpace::AddressSpace(
       2 * all);
   distance_ = static_cast<std::ptrdiff_t>(all);
   for (int device = 0; in_process && device < device_count; ++device) {
-    check_file_size(own, "a device (OPENREG_DEVICE_MEMORY)");
+    check_file_size(
+        platform::created_size(own, kRoom), "a device (OPENREG_DEVICE_MEMORY)");
     platform::File file;
     check(
         platform::create_memory_file(platform::kDeviceFile, own, kRoom, file),

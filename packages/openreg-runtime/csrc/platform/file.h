@@ -65,6 +65,9 @@ Result create_memory_file(
     std::size_t size,
     std::size_t room,
     File& file);
+/// The size of a file that create_memory_file() creates: with the room, if the
+/// system cannot extend files.
+std::size_t created_size(std::size_t size, std::size_t room) noexcept;
 
 Result size_of(const File& file, std::uint64_t& size);
 Result

@@ -30,6 +30,10 @@ Result create_memory_file(
   return {};
 }
 
+std::size_t created_size(std::size_t size, std::size_t /*room*/) noexcept {
+  return size;
+}
+
 Result
 read_at(const File& file, std::uint64_t offset, void* to, std::size_t size) {
   const ssize_t length =

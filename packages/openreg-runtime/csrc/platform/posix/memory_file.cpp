@@ -118,12 +118,18 @@ Result create_memory_file(
       return Result::last();
     }
   }
-  if (ftruncate(descriptor_of(made), static_cast<off_t>(size + room)) != 0) {
+  if (ftruncate(
+          descriptor_of(made), static_cast<off_t>(created_size(size, room))) !=
+      0) {
     return Result::last();
   }
   made.set_id({random_number(), random_number()});
   file = std::move(made);
   return {};
+}
+
+std::size_t created_size(std::size_t size, std::size_t room) noexcept {
+  return size + room;
 }
 
 Result

@@ -65,8 +65,7 @@ Result create_memory_file(
     return found;
   }
   id.second = ++last;
-  const std::uint64_t page = page_size();
-  const std::uint64_t whole = (size + room + page - 1) / page * page;
+  const std::uint64_t whole = created_size(size, room);
   const HANDLE made = CreateFileMappingW(
       INVALID_HANDLE_VALUE,
       nullptr,
@@ -81,6 +80,11 @@ Result create_memory_file(
   opened.set_id(id);
   file = std::move(opened);
   return {};
+}
+
+std::size_t created_size(std::size_t size, std::size_t room) noexcept {
+  const std::size_t page = page_size();
+  return (size + room + page - 1) / page * page;
 }
 
 Result
