@@ -117,12 +117,13 @@ Result write_at(
 
 Result release_pages(const File& file, std::uint64_t offset, std::size_t size) {
   // Windows decommits no page of a section.
-  for (const UsedPages& pages : take_used(file.id(), offset, size)) {
+  for (const UsedPages& pages : find_used(file.id(), offset, size)) {
     const Window window(file, pages.offset, pages.size);
     if (window.begin() == nullptr) {
       return Result::last();
     }
     std::memset(window.begin(), 0, pages.size);
+    set_unused(file.id(), pages);
   }
   return {};
 }

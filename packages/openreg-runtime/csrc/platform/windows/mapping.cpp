@@ -391,7 +391,7 @@ Result commit(std::byte* begin, std::size_t size) {
 }
 
 std::vector<UsedPages>
-take_used(const FileId& file, std::uint64_t offset, std::size_t size) {
+find_used(const FileId& file, std::uint64_t offset, std::size_t size) {
   Reservations& all = reservations();
   const std::lock_guard lock(all.mutex);
   std::vector<Chunk>& chunks = all.chunks[file];
@@ -409,13 +409,25 @@ take_used(const FileId& file, std::uint64_t offset, std::size_t size) {
         result.push_back({at, 0});
       }
       result.back().size += static_cast<std::size_t>(next - at);
-      if (next - at == kChunk) {
-        chunks[chunk].used = false;
-      }
     }
     at = next;
   }
   return result;
+}
+
+void set_unused(const FileId& file, const UsedPages& pages) {
+  Reservations& all = reservations();
+  const std::lock_guard lock(all.mutex);
+  std::vector<Chunk>& chunks = all.chunks[file];
+  // Chunks that are only in part in the range may have other data.
+  const auto end =
+      static_cast<std::size_t>((pages.offset + pages.size) / kChunk);
+  for (auto chunk =
+           static_cast<std::size_t>((pages.offset + kChunk - 1) / kChunk);
+       chunk < end;
+       ++chunk) {
+    chunks[chunk].used = false;
+  }
 }
 
 Result map(

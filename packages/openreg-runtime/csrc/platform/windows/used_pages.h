@@ -15,9 +15,11 @@ struct UsedPages {
   std::uint64_t offset;
   std::size_t size;
 };
-/// Returns the parts of a range that commit() has made usable since the last
-/// call. They are not used any more.
+/// Returns the parts of a range that may have data: commit() has made them
+/// usable, and set_unused() was not called for them since.
 std::vector<UsedPages>
-take_used(const FileId& file, std::uint64_t offset, std::size_t size);
+find_used(const FileId& file, std::uint64_t offset, std::size_t size);
+/// Called after pages of find_used() were filled with zeros.
+void set_unused(const FileId& file, const UsedPages& pages);
 
 } // namespace openreg::platform
