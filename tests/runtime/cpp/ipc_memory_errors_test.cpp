@@ -201,6 +201,53 @@ TEST(orIpcOpenMemHandle, WithoutRoomIsMemoryAllocation) {
       });
 }
 
+TEST(orIpcOpenMemHandle, InMoreProcessesThanAllowedNamesTheLimit) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "Windows does not fork";
+#else
+  constexpr std::size_t kMost = 60; // of systems without locks of open files
+  EXPECT_TWO_PROCESSES(offer_a_block, [](OtherProcess other) {
+    const auto handle = other.receive<orIpcMemHandle_t>();
+    int opened[2];
+    int end[2];
+    ASSERT_EQ(pipe(opened), 0);
+    ASSERT_EQ(pipe(end), 0);
+    for (std::size_t i = 0; i < kMost; ++i) {
+      if (fork() == 0) {
+        close(end[1]);
+        {
+          const OpenedBlock block(handle);
+          EXPECT_EQ(write(opened[1], ".", 1), 1);
+          char none = 0;
+          EXPECT_EQ(read(end[0], &none, 1), 0); // until the parent closes it
+        }
+        finish();
+      }
+    }
+    for (std::size_t i = 0; i < kMost; ++i) {
+      char one = 0;
+      EXPECT_EQ(read(opened[0], &one, 1), 1);
+    }
+    void* pointer = nullptr;
+    const orError_t error = orIpcOpenMemHandle(&pointer, handle, 0);
+    if (std::string_view(OPENREG_PLATFORM) == "linux") {
+      EXPECT_OK(error);
+      EXPECT_OK(orIpcCloseMemHandle(pointer));
+    } else {
+      EXPECT_EQ(error, orErrorMemoryAllocation);
+      EXPECT_MESSAGE("the memory block is open in 60 processes");
+    }
+    close(end[1]);
+    for (std::size_t i = 0; i < kMost; ++i) {
+      int status = -1;
+      wait(&status);
+      EXPECT_EQ(status, 0);
+    }
+    other.signal();
+  });
+#endif
+}
+
 TEST(orIpcOpenMemHandle, FailedDeviceKeepsItsFailure) {
   EXPECT_TWO_PROCESSES(offer_a_block, [](OtherProcess other) {
     const auto handle = other.receive<orIpcMemHandle_t>();

@@ -160,7 +160,11 @@ Claim::Claim(std::shared_ptr<const File> file, std::uint64_t position)
       !begun) {
     throw Failure(
         orErrorMemoryAllocation,
-        "cannot lock the shared note of a memory block: " + begun.text());
+        begun.is_full()
+            ? "the memory block is open in " +
+                std::to_string(platform::ClaimRoom::kMost) +
+                " processes, the most that this system allows"
+            : "cannot lock the shared note of a memory block: " + begun.text());
   }
 }
 

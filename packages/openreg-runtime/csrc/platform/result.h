@@ -21,6 +21,8 @@ class [[nodiscard]] Result {
   }
   /// The system's description of the error.
   std::string text() const;
+  /// The error of full().
+  bool is_full() const noexcept;
   /// The process or the machine cannot open more files.
   bool is_out_of_files() const noexcept;
   /// The process or the machine cannot open more files, or memory is exhausted.

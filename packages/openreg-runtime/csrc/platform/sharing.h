@@ -33,7 +33,8 @@ struct ClaimRoom {
 };
 
 /// Claims the room at `position` of a file. The claim ends with end_claim(), or
-/// with this process. `claim` identifies it.
+/// with this process. `claim` identifies it. Fails with Result::full() where
+/// the system counts claims and the room is full.
 Result begin_claim(const File& file, std::uint64_t position, int& claim);
 void end_claim(const File& file, std::uint64_t position, int claim) noexcept;
 /// Whether another process claims the room.

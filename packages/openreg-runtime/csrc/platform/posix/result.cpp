@@ -19,6 +19,10 @@ std::string Result::text() const {
   return std::strerror(code_);
 }
 
+bool Result::is_full() const noexcept {
+  return code_ == ENOSPC;
+}
+
 bool Result::is_out_of_files() const noexcept {
   return code_ == EMFILE || code_ == ENFILE;
 }

@@ -35,6 +35,10 @@ std::string Result::text() const {
   return text.empty() ? "error " + std::to_string(code_) : utf8_of(text);
 }
 
+bool Result::is_full() const noexcept {
+  return code_ == ERROR_DISK_FULL;
+}
+
 bool Result::is_out_of_files() const noexcept {
   return code_ == ERROR_TOO_MANY_OPEN_FILES;
 }
