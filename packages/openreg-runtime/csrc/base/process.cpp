@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <new>
 
 namespace openreg::process {
 namespace {
@@ -31,9 +32,9 @@ void mark_in_use(void (*callback)()) {
   static std::once_flag once;
   std::call_once(once, [callback] {
     g_on_exit = callback;
-    // If memory is exhausted, children are not told apart.
-    static_cast<void>(
-        platform::call_in_children([] { g_bad_fork.store(true); }));
+    if (!platform::call_in_children([] { g_bad_fork.store(true); })) {
+      throw std::bad_alloc();
+    }
     platform::call_at_exit(on_exit);
     g_in_use.store(true);
   });
