@@ -96,6 +96,19 @@ def test_an_enqueued_operator_uses_the_default_dtype_of_its_call(
         torch.set_default_dtype(before)
 
 
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_operator_that_reads_what_it_resizes_waits(
+    device: str, latch: Latches, same: Callable[[Any, Any], None]
+) -> None:
+    left, right = torch.rand(2, 3, 4), torch.rand(2, 4, 5)
+    for _ in range(2):  # the second call has a known result
+        expected = torch.tensor([7.0]).addbmm_(left, right)
+        x, a, b = torch.tensor([7.0]).to(device), left.to(device), right.to(device)
+        held = latch()
+        threading.Timer(0.3, held.release).start()
+        same(x.addbmm_(a, b), expected)
+
+
 def test_numbers_past_the_signed_ones_are_filled_in(device: str) -> None:
     x = torch.zeros(4, dtype=torch.uint64, device=device).fill_(2**64 - 1)
     assert x.tolist() == [2**64 - 1] * 4

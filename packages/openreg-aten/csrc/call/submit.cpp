@@ -88,6 +88,20 @@ void enqueue_call(
   call.take(std::move(results));
 }
 
+/// Whether the kernel reads an argument before it resizes it. `addbmm_` expands
+/// its first argument and then writes to it.
+bool resizes_inputs(const Call& call, const OutputMetadata& outputs) {
+  if (C10_LIKELY(outputs.resized.empty())) {
+    return false;
+  }
+  const auto& declared = call.op().schema().arguments();
+  const auto& arguments = call.info().arguments;
+  return std::any_of(
+      arguments.begin(), arguments.end(), [&](const auto& argument) {
+        return argument.written && !declared[argument.index].is_out();
+      });
+}
+
 /// Resizes written arguments as predicted, with PyTorch's warning if they had
 /// elements.
 void resize_written(const Call& call, const OutputMetadata& outputs) {
@@ -314,7 +328,7 @@ void submit(Call& call) {
       key.usable() ? decide(call, key.bytes()) : Verdict::kRun;
   const auto outputs =
       verdict == Verdict::kRun ? nullptr : find_outputs(call, key, verdict);
-  if (outputs == nullptr) {
+  if (outputs == nullptr || resizes_inputs(call, *outputs)) {
     run_and_remember(call, key);
     return;
   }
