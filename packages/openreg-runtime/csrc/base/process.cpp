@@ -10,8 +10,6 @@
 #include "platform/process.h"
 
 #include <atomic>
-#include <mutex>
-#include <new>
 
 namespace openreg::process {
 namespace {
@@ -28,16 +26,18 @@ void on_exit() {
 
 } // namespace
 
-void mark_in_use(void (*callback)()) {
-  static std::once_flag once;
-  std::call_once(once, [callback] {
-    g_on_exit = callback;
-    if (!platform::call_in_children([] { g_bad_fork.store(true); })) {
-      throw std::bad_alloc();
+platform::Result mark_in_use(void (*callback)()) {
+  static const platform::Result registered = [callback] {
+    const auto result =
+        platform::call_in_children([] { g_bad_fork.store(true); });
+    if (result) {
+      g_on_exit = callback;
+      platform::call_at_exit(on_exit);
+      g_in_use.store(true);
     }
-    platform::call_at_exit(on_exit);
-    g_in_use.store(true);
-  });
+    return result;
+  }();
+  return registered;
 }
 
 bool in_use() noexcept {

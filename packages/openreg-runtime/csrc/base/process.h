@@ -2,13 +2,16 @@
 // Process events that end the use of devices: fork and exit.
 #pragma once
 
+#include "platform/result.h"
+
 #include <atomic>
 
 namespace openreg::process {
 
 /// Marks the devices as in use: a child forked afterwards may not use them.
 /// `on_exit` is called when the process exits, after exiting() turned true.
-void mark_in_use(void (*on_exit)());
+/// Fails, in every call, if memory for the fork handler is exhausted.
+platform::Result mark_in_use(void (*on_exit)());
 bool in_use() noexcept;
 
 inline std::atomic<bool> g_bad_fork{false};

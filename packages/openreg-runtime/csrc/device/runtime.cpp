@@ -3,6 +3,7 @@
 #include "device/runtime.h"
 
 #include "base/device_number.h"
+#include "base/error.h"
 #include "base/process.h"
 #include "base/system_thread.h"
 #include "device/fault_handler.h"
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 
 namespace openreg {
 namespace {
@@ -105,22 +107,27 @@ Runtime& runtime() {
     if (!config().allow_copies) {
       check_no_other_copy();
     }
-    auto* made = new Runtime;
-    process::mark_in_use([] {
+    auto made = std::make_unique<Runtime>();
+    const auto marked = process::mark_in_use([] {
       // A kernel that never returns must not keep the process.
       constexpr std::chrono::milliseconds kLimit{200};
       runtime().settle(Point::Clock::now() + kLimit);
       runtime().abandon();
     });
-    g_made = made;
-    install_fault_handler(made->memory(), [](int index) -> Device& {
+    if (!marked) {
+      throw Failure(
+          orErrorMemoryAllocation,
+          "cannot register a fork handler: " + marked.text());
+    }
+    g_made = made.release();
+    install_fault_handler(g_made->memory(), [](int index) -> Device& {
       return g_made->device(index);
     });
     schedule::start(config().schedule);
     for (const auto& failure : config().failures) {
       failure_injection::inject(failure);
     }
-    return made;
+    return g_made;
   }();
   return *value;
 }
