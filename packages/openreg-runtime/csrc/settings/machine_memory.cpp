@@ -30,7 +30,9 @@ std::uint64_t limit_of(
     const std::string& file) {
   std::uint64_t limit = limit_in(hierarchy + "/" + file);
   while (!group.empty()) {
-    limit = std::min(limit, limit_in(hierarchy + "/" + group + "/" + file));
+    std::string path = hierarchy;
+    path.append("/").append(group).append("/").append(file);
+    limit = std::min(limit, limit_in(path));
     const std::size_t end = group.rfind('/');
     group.resize(end == std::string::npos ? 0 : end);
   }
