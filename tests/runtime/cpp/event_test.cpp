@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include <atomic>
+#include <thread>
 
 namespace {
 
@@ -167,6 +168,45 @@ TEST(orEventRecord, AgainDoesNotHoldWhoWaitsForTheFirst) {
   first_latch.release();
   EXPECT_OK(orStreamSynchronize(waiting));
   EXPECT_EQ(orEventQuery(event), orErrorNotReady);
+}
+
+TEST(orEventRecord, RacingWithADestroyNeverRecordsTheNextEvent) {
+  const Stream stream;
+  std::atomic<orEvent_t> target{nullptr};
+  std::atomic<bool> ended{false};
+  std::atomic<uint64_t> calls{0};
+  std::thread recorder([&, handle = orStream_t(stream)] {
+    while (!ended) {
+      // Fails once the event is destroyed.
+      static_cast<void>(orEventRecord(target, handle));
+      ++calls;
+    }
+  });
+  int recorded = 0;
+  for (int i = 0; i < 3000; ++i) {
+    orEvent_t first = nullptr;
+    ASSERT_OK(orEventCreateWithFlags(&first, orEventEnableTiming));
+    target = first;
+    const uint64_t before = calls;
+    while (calls == before) {
+      std::this_thread::yield();
+    }
+    ASSERT_OK(orEventDestroy(first));
+    orEvent_t next = nullptr; // gets the object of the destroyed event
+    ASSERT_OK(orEventCreateWithFlags(&next, orEventEnableTiming));
+    const uint64_t after = calls;
+    while (calls < after + 2) { // so that the racing call has ended
+      std::this_thread::yield();
+    }
+    float time = 0;
+    recorded +=
+        orEventElapsedTime(&time, next, next) != orErrorInvalidHandle ? 1 : 0;
+    ASSERT_OK(orEventDestroy(next));
+  }
+  ended = true;
+  recorder.join();
+  EXPECT_EQ(recorded, 0);
+  ASSERT_OK(orStreamSynchronize(stream));
 }
 
 TEST(orEventRecord, BadStreamLeavesTheEventAsItWas) {

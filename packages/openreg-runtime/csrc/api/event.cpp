@@ -95,14 +95,14 @@ orError_t orEventRecord(orEvent_t event, orStream_t stream) noexcept {
           "an interprocess event was recorded on a captured stream");
     }
     if (auto captured = where.record_in_capture(epoch)) {
-      object.record(std::move(captured));
+      object.record(std::move(captured), event);
       return;
     }
     auto point = object.new_point(where);
     // The stream comes first because it can fail: no caller may wait for a
     // point that no stream will reach.
     where.record(point, epoch);
-    object.record(std::move(point));
+    object.record(std::move(point), event);
   });
 }
 

@@ -108,10 +108,18 @@ void Point::wait(const Deadline& deadline) {
   }
 }
 
+namespace {
+
+[[noreturn]] void throw_destroyed() {
+  throw Failure(orErrorInvalidHandle, "event was destroyed during the call");
+}
+
+} // namespace
+
 std::shared_ptr<ipc::SharedEvent> Event::shared() const {
   const std::lock_guard lock(mutex_);
   if (!shared_) {
-    throw Failure(orErrorInvalidHandle, "event was destroyed during the call");
+    throw_destroyed();
   }
   return shared_;
 }
@@ -121,17 +129,6 @@ std::shared_ptr<Point> Event::new_point(const Stream& stream) const {
     return std::make_shared<SharedPoint>(shared(), stream);
   }
   return std::make_shared<LocalPoint>(stream);
-}
-
-// A thread that races with orEventDestroy() may find another kind of record.
-void Event::record(std::shared_ptr<Point> point) {
-  const std::lock_guard lock(mutex_);
-  if (shared_) {
-    if (const auto* shared = dynamic_cast<SharedPoint*>(point.get())) {
-      shared_->publish(shared->ticket());
-    }
-  }
-  last_ = std::move(point);
 }
 
 std::shared_ptr<Point> Event::last() const {
@@ -228,6 +225,21 @@ orEvent_t start_event(Prepare&& prepare) {
 }
 
 } // namespace
+
+// A thread that races with orEventDestroy() may find another kind of record.
+void Event::record(std::shared_ptr<Point> point, orEvent_t handle) {
+  const std::lock_guard lock(mutex_);
+  // destroy_event() ends the handle before it waits for the lock in end().
+  if (events().handles.find_object(handle) != this) {
+    throw_destroyed();
+  }
+  if (shared_) {
+    if (const auto* shared = dynamic_cast<SharedPoint*>(point.get())) {
+      shared_->publish(shared->ticket());
+    }
+  }
+  last_ = std::move(point);
+}
 
 orEvent_t make_event(Event::Kind kind) {
   return start_event([kind](Event& event) { event.start(kind); });

@@ -164,7 +164,9 @@ class Event {
 
   /// Creates a record for `stream`, which becomes the last one.
   std::shared_ptr<Point> new_point(const Stream& stream) const;
-  void record(std::shared_ptr<Point> point);
+  /// Throws orErrorInvalidHandle if `handle`, which named this event, was
+  /// destroyed: the object may be another event by now.
+  void record(std::shared_ptr<Point> point, orEvent_t handle);
   /// The last record, or null.
   std::shared_ptr<Point> last() const;
 
