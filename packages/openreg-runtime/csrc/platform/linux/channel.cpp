@@ -3,13 +3,11 @@
 #include "platform/channel.h"
 
 #include "platform/posix/descriptor.h"
+#include "platform/posix/descriptor_message.h"
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <sys/socket.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 namespace openreg::platform {
 namespace {
@@ -17,12 +15,6 @@ namespace {
 constexpr std::size_t kMostBytes = 1 << 16;
 
 } // namespace
-
-Channel::~Channel() {
-  if (handle_ != kNone) {
-    close(descriptor_of(*this));
-  }
-}
 
 Result Channel::make(Channel& first, Channel& second) {
   std::array<int, 2> sockets{};
@@ -37,24 +29,11 @@ Result Channel::make(Channel& first, Channel& second) {
 
 Result Channel::send(const std::string& text, Handle attached, bool& closed)
     const {
-  iovec bytes{const_cast<char*>(text.data()), text.size()};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  if (attached != kNone) {
-    const int file = static_cast<int>(attached);
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &file, sizeof(int));
-  }
+  DescriptorMessage message(const_cast<char*>(text.data()), text.size());
+  const msghdr* header = message.with(static_cast<int>(attached));
   ssize_t sent = 0;
   do {
-    sent = sendmsg(descriptor_of(*this), &message, MSG_NOSIGNAL);
+    sent = sendmsg(descriptor_of(*this), header, MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
   closed = sent < 0 && (errno == EPIPE || errno == ECONNRESET);
   return sent < 0 && !closed ? Result::last() : Result();
@@ -63,33 +42,18 @@ Result Channel::send(const std::string& text, Handle attached, bool& closed)
 std::optional<Packet> Channel::receive() const {
   Packet packet;
   packet.text.resize(kMostBytes);
-  iovec bytes{packet.text.data(), packet.text.size()};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
+  DescriptorMessage message(packet.text.data(), packet.text.size());
+  msghdr* header = message.empty();
   ssize_t received = 0;
   do {
-    received = recvmsg(descriptor_of(*this), &message, MSG_CMSG_CLOEXEC);
+    received = recvmsg(descriptor_of(*this), header, MSG_CMSG_CLOEXEC);
   } while (received < 0 && errno == EINTR);
   if (received <= 0) {
     return std::nullopt;
   }
   packet.text.resize(static_cast<std::size_t>(received));
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header != nullptr && header->cmsg_type == SCM_RIGHTS &&
-      header->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int file = -1;
-    std::memcpy(&file, CMSG_DATA(header), sizeof(int));
-    packet.file = File(file);
-  }
+  packet.file = File(message.descriptor());
   return packet;
-}
-
-void Channel::shut_down() const noexcept {
-  shutdown(descriptor_of(*this), SHUT_RDWR);
 }
 
 } // namespace openreg::platform

@@ -19,6 +19,7 @@ set(OPENREG_PLATFORM_SOURCES
   posix/own_library.cpp
   posix/process.cpp
   posix/result.cpp
+  posix/socket.cpp
   posix/thread.cpp
 )
 # Claims are locks, which leave their room empty. It fills the note up to 64 bytes.

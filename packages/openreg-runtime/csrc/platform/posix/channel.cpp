@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <cstring>
 #include <sys/socket.h>
-#include <unistd.h>
 
 namespace openreg::platform {
 namespace {
@@ -19,12 +18,6 @@ namespace {
 constexpr std::uint32_t kMostBytes = 1 << 16;
 
 } // namespace
-
-Channel::~Channel() {
-  if (handle_ != kNone) {
-    close(descriptor_of(*this));
-  }
-}
 
 Result Channel::make(Channel& first, Channel& second) {
   std::array<int, 2> sockets{};
@@ -70,10 +63,6 @@ std::optional<Packet> Channel::receive() const {
     return std::nullopt;
   }
   return packet;
-}
-
-void Channel::shut_down() const noexcept {
-  shutdown(descriptor_of(*this), SHUT_RDWR);
 }
 
 } // namespace openreg::platform

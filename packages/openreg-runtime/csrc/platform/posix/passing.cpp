@@ -2,12 +2,11 @@
 // Messages with SCM_RIGHTS.
 #include "platform/posix/passing.h"
 
-#include <array>
+#include "platform/posix/descriptor_message.h"
+
 #include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 namespace openreg::platform {
 namespace {
@@ -17,8 +16,6 @@ constexpr int kSendFlags = MSG_NOSIGNAL;
 #else
 constexpr int kSendFlags = 0; // the socket has an option
 #endif
-
-using Control = std::array<char, CMSG_SPACE(sizeof(int))>;
 
 } // namespace
 
@@ -37,21 +34,8 @@ bool send_all(
     int descriptor) noexcept {
   auto* next = const_cast<char*>(static_cast<const char*>(data));
   while (size > 0) {
-    iovec bytes{next, size};
-    msghdr message{};
-    message.msg_iov = &bytes;
-    message.msg_iovlen = 1;
-    alignas(cmsghdr) Control control{};
-    if (descriptor >= 0) {
-      message.msg_control = control.data();
-      message.msg_controllen = control.size();
-      cmsghdr* header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(sizeof(int));
-      std::memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
-    }
-    const ssize_t sent = sendmsg(socket, &message, kSendFlags);
+    DescriptorMessage message(next, size);
+    const ssize_t sent = sendmsg(socket, message.with(descriptor), kSendFlags);
     if (sent < 0) {
       if (errno == EINTR) {
         continue;
@@ -72,14 +56,8 @@ bool receive_all(
     int& descriptor) noexcept {
   auto* next = static_cast<char*>(data);
   while (size > 0) {
-    iovec bytes{next, size};
-    msghdr message{};
-    message.msg_iov = &bytes;
-    message.msg_iovlen = 1;
-    alignas(cmsghdr) Control control{};
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    const ssize_t received = recvmsg(socket, &message, 0);
+    DescriptorMessage message(next, size);
+    const ssize_t received = recvmsg(socket, message.empty(), 0);
     if (received < 0 && errno == EINTR) {
       continue;
     }
@@ -89,10 +67,8 @@ bool receive_all(
     if (received <= 0) {
       return false;
     }
-    const cmsghdr* header = CMSG_FIRSTHDR(&message);
-    if (header != nullptr && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(sizeof(int))) {
-      std::memcpy(&descriptor, CMSG_DATA(header), sizeof(int));
+    if (const int arrived = message.descriptor(); arrived >= 0) {
+      descriptor = arrived;
       fcntl(descriptor, F_SETFD, FD_CLOEXEC);
     }
     next += received;

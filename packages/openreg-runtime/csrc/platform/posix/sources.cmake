@@ -20,6 +20,7 @@ set(OPENREG_PLATFORM_SOURCES
   posix/reservation.cpp
   posix/result.cpp
   posix/sharing.cpp
+  posix/socket.cpp
   posix/thread.cpp
   posix/thread_number.cpp
   posix/wait.cpp
