@@ -2,19 +2,18 @@
 // Files opened through /proc/<pid>/fd.
 #include "platform/shared_file.h"
 
+#include "platform/posix/memory.h"
+
 #include <cstdio>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace openreg::distributed {
 
 SharedFile SharedFile::create(size_t size) {
-  // Beyond this limit, sizing a file ends the process.
-  rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < size) {
+  if (!may_create_file(size)) {
     return {};
   }
   const int file = memfd_create("occl", MFD_CLOEXEC);
@@ -42,23 +41,8 @@ SharedFile SharedFile::open(int process, int64_t number, size_t size) {
   return opened;
 }
 
-std::byte* SharedFile::map(size_t size) const {
-  void* begin = mmap(
-      nullptr,
-      size,
-      PROT_READ | PROT_WRITE,
-      MAP_SHARED,
-      static_cast<int>(handle_),
-      0);
-  if (begin == MAP_FAILED) {
-    return nullptr;
-  }
+void keep_from_children(std::byte* begin, size_t size) noexcept {
   madvise(begin, size, MADV_DONTFORK);
-  return static_cast<std::byte*>(begin);
-}
-
-void SharedFile::unmap(std::byte* begin, size_t size) noexcept {
-  munmap(begin, size);
 }
 
 void SharedFile::close() noexcept {

@@ -3,11 +3,12 @@
 // a process that is killed before leaves it behind.
 #include "platform/shared_file.h"
 
+#include "platform/posix/memory.h"
+
 #include <cstdio>
 #include <fcntl.h>
 #include <random>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,9 +34,7 @@ struct Name {
 } // namespace
 
 SharedFile SharedFile::create(size_t size) {
-  // Beyond this limit, sizing a file may end the process.
-  rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < size) {
+  if (!may_create_file(size)) {
     return {};
   }
   std::random_device random;
@@ -62,26 +61,13 @@ SharedFile SharedFile::open(int /*process*/, int64_t number, size_t size) {
   return opened;
 }
 
-std::byte* SharedFile::map(size_t size) const {
-  void* begin = mmap(
-      nullptr,
-      size,
-      PROT_READ | PROT_WRITE,
-      MAP_SHARED,
-      static_cast<int>(handle_),
-      0);
-  if (begin == MAP_FAILED) {
-    return nullptr;
-  }
 #if defined(__APPLE__)
+void keep_from_children(std::byte* begin, size_t size) noexcept {
   minherit(begin, size, VM_INHERIT_NONE);
-#endif // elsewhere, a child checks before each access that it is not a rank
-  return static_cast<std::byte*>(begin);
 }
-
-void SharedFile::unmap(std::byte* begin, size_t size) noexcept {
-  munmap(begin, size);
-}
+#else
+void keep_from_children(std::byte*, size_t) noexcept {}
+#endif
 
 void SharedFile::close() noexcept {
   if (*this) {
