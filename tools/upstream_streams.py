@@ -41,6 +41,10 @@ _RUNS_AT_QUERY = _Known(
     r"AssertionError: True is not false",
     "expects that a sleep still runs at a query",
 )
+_RUNS_AT_ALLOCATION = _Known(
+    r"AssertionError: AssertionError not raised( : allocation re-used to soon)?",
+    "expects that a sleep still keeps a freed block at the next allocation",
+)
 _EXPECTED = {
     "test_copy_streams": _Known(
         r"AssertionError: Tensor-likes are not close!",
@@ -49,6 +53,8 @@ _EXPECTED = {
     "test_events": _RUNS_AT_QUERY,
     "test_events_multi_gpu_query": _RUNS_AT_QUERY,
     "test_events_wait": _RUNS_AT_QUERY,
+    "test_record_stream": _RUNS_AT_ALLOCATION,
+    "test_record_stream_on_shifted_view": _RUNS_AT_ALLOCATION,
     "test_stream_event_nogil": _Known(
         r"AssertionError: \S+ not greater than \S+",
         "expects that two kernels run at the same time",
@@ -98,11 +104,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="the folder test of PyTorch")
     parser.add_argument("--seeds", type=int, default=50, help="random schedules")
+    parser.add_argument("--first-seed", type=int, default=0, help="0 by default")
     parser.add_argument("--leave-out", nargs="*", default=[], help="parts of names")
     arguments = parser.parse_args()
     for file in _FILES:
         if not (arguments.folder / f"{file}.py").is_file():
             parser.error(f"folder {arguments.folder} has no {file}.py")
+
+    import torch
 
     from torch_openreg.testing import schedule
 
@@ -112,8 +121,9 @@ def main() -> int:
         if not any(part in name for part in arguments.leave_out)
     ]
     passed = unexpected = 0
-    orders = ["eager", "lazy", *(f"random:{seed}" for seed in range(arguments.seeds))]
-    for order in orders:
+    first = arguments.first_seed
+    seeds = range(first, first + arguments.seeds)
+    for order in ("eager", "lazy", *(f"random:{seed}" for seed in seeds)):
         began = time.monotonic()
         outcomes = {}
         for name in names:
@@ -128,6 +138,7 @@ def main() -> int:
             f"{list(outcomes.values()).count(each)} {each}"
             for each in ("passed", "skipped", "expected to fail", "failed")
         ]
+        torch.cuda.empty_cache()  # the tests of each order use other streams
         seconds = time.monotonic() - began
         print(f"{order}: {', '.join(counts)}, {seconds:.0f} s", flush=True)
         passed += list(outcomes.values()).count("passed")
