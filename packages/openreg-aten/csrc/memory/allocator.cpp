@@ -93,12 +93,18 @@ DeviceMemory& memory_of(c10::DeviceIndex device) {
 
 /// Returns the device that owns a device pointer.
 c10::DeviceIndex owner_of(const void* pointer) {
-  const AddressRange& range = address_range();
-  const auto span =
-      static_cast<size_t>(range.end - range.begin) / memories().size();
+  struct Spans {
+    const std::byte* begin;
+    size_t size; // of each device
+  };
+  static const Spans spans = [] {
+    const AddressRange& range = address_range();
+    const auto all = static_cast<size_t>(range.end - range.begin);
+    return Spans{range.begin, all / memories().size()};
+  }();
   const auto offset =
-      static_cast<size_t>(static_cast<const std::byte*>(pointer) - range.begin);
-  return static_cast<c10::DeviceIndex>(offset / span);
+      static_cast<size_t>(static_cast<const std::byte*>(pointer) - spans.begin);
+  return static_cast<c10::DeviceIndex>(offset / spans.size);
 }
 
 size_t current_bytes(const c10::CachingAllocator::StatArray& stats) {
@@ -446,7 +452,8 @@ void* allocate(c10::DeviceIndex device, size_t size, BlockPool::User user) {
       user,
       pool_for(memory, stream, user),
       gather_context(RecordContext::STATE)};
-  if (C10_UNLIKELY(!is_caching()) && user != BlockPool::User::kKernel) {
+  if (C10_UNLIKELY(!g_caching.load(std::memory_order_relaxed)) &&
+      user != BlockPool::User::kKernel) {
     return allocate_uncached(device, request);
   }
   std::unique_lock lock(memory.mutex);

@@ -104,11 +104,7 @@ BlockPool::Allocation BlockPool::hand_out(
     const Request& request,
     uint64_t completed) {
   const size_t rest = block->size - size;
-  const auto rules =
-      C10_LIKELY(rules_.empty()) ? rules_.end() : rules_.find(block->pool);
-  const bool whole =
-      rules != rules_.end() && rules->second.keeps_segments_whole;
-  if (!whole && should_split(size, rest, block->small)) {
+  if (should_split(size, rest, block->small) && !keeps_whole(block->pool)) {
     free_.split(block, size, turn_);
     stats_.add_part(block->small, rest);
   }

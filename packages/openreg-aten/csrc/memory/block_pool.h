@@ -116,6 +116,14 @@ class BlockPool {
  private:
   using Waiting = std::deque<std::pair<StreamEvent, Block*>>;
 
+  /// Whether the segments of a pool are never split.
+  bool keeps_whole(const c10::MempoolId_t& pool) const {
+    if (C10_LIKELY(rules_.empty())) {
+      return false;
+    }
+    const auto rules = rules_.find(pool);
+    return rules != rules_.end() && rules->second.keeps_segments_whole;
+  }
   Allocation hand_out(
       Block* block,
       size_t size,

@@ -148,9 +148,9 @@ class Governor {
 };
 
 bool enqueues_small() {
-  static const bool is_on = enqueue_bursts_setting();
-  static auto* governor = new Governor; // threads may outlive main()
-  return is_on && governor->enqueues();
+  static auto* governor = // threads may outlive main()
+      enqueue_bursts_setting() ? new Governor : nullptr;
+  return governor != nullptr && governor->enqueues();
 }
 
 // [docs: pace]
@@ -176,11 +176,12 @@ decide(c10::DeviceIndex device, Place place, size_t bytes, bool may_raise) {
         ? Verdict::kCapture
         : Verdict::kRun; // a capture rejects it
   }
-  const size_t limit = limits().inline_bytes;
+  const Limits& own = limits();
+  const size_t limit = own.inline_bytes;
   if (place == Place::kInTurn || limit == kNoLimit) {
     return Verdict::kRun;
   }
-  if (C10_UNLIKELY(limits().is_scheduled())) { // a missing wait then shows
+  if (C10_UNLIKELY(own.is_scheduled())) { // a missing wait then shows
     return runs_here(device) ? Verdict::kRun : Verdict::kEnqueueOverWait;
   }
   const bool busy = is_busy(device);

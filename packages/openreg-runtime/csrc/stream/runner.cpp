@@ -118,8 +118,10 @@ void Runner::stamp(
     Point& point,
     DeviceState::Epoch epoch,
     const std::optional<Error>& before) const {
-  if (const auto failure = failure_before(epoch, before)) {
+  if (const auto failure = state_.failure_since(epoch)) {
     point.fail(*failure);
+  } else if (before) {
+    point.fail(*before);
   }
   point.stamp();
 }
@@ -190,19 +192,14 @@ std::optional<Error> Runner::recorded(
   return error;
 }
 
-/// The reason why a command of that epoch cannot run, if any.
-std::optional<Error> Runner::failure_before(
-    DeviceState::Epoch epoch,
-    const std::optional<Error>& before) const {
-  auto failure = state_.failure_since(epoch);
-  return failure ? failure : before;
-}
-
 std::optional<Error> Runner::execute_unrecorded(
     const Entry& entry,
     const std::optional<Error>& before) {
-  if (auto failure = failure_before(entry.epoch, before)) {
+  if (auto failure = state_.failure_since(entry.epoch)) {
     return failure;
+  }
+  if (before) {
+    return before;
   }
   if (const auto* wait = entry.as<AwaitPoint>()) {
     std::optional<Error> failure;

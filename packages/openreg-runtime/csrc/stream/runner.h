@@ -62,9 +62,6 @@ class Runner {
   }
 
  private:
-  std::optional<Error> failure_before(
-      DeviceState::Epoch epoch,
-      const std::optional<Error>& before) const;
   std::optional<Error> execute_unrecorded(
       const Entry& entry,
       const std::optional<Error>& before);
