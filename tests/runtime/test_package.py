@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import pickle
+import sys
 from importlib.metadata import entry_points, requires
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +48,28 @@ def test_cmake_finds_header_and_package() -> None:
         "lib/cmake/openreg/openregConfig.cmake",
     ):
         assert root.joinpath(path).is_file(), path
+
+
+@pytest.mark.parametrize(
+    ("platform", "name"),
+    [
+        ("linux", "libopenreg.so.0.1"),
+        ("darwin", "libopenreg.0.1.dylib"),
+        ("win32", "openreg.dll"),
+    ],
+)
+def test_library_of_each_platform_is_found(
+    platform: str, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "lib").mkdir()
+    for other in ("libopenreg.so", "libopenreg.dll.a", "libopenreg.dylib", name):
+        (tmp_path / "lib" / other).touch()
+    monkeypatch.setattr(libopenreg, "__path__", [str(tmp_path)])
+    monkeypatch.setattr(sys, "platform", platform)
+    loaded: list[str] = []
+    monkeypatch.setattr(ctypes, "CDLL", loaded.append)
+    libopenreg.load()
+    assert loaded == [str(tmp_path / "lib" / name)]
 
 
 def test_missing_library_names_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:

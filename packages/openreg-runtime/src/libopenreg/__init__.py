@@ -13,9 +13,6 @@ from pathlib import Path
 
 __all__ = ["find", "load"]
 
-# The file is named as its SONAME, with the version of the ABI.
-_LIBRARY = "libopenreg.*.dylib" if sys.platform == "darwin" else "libopenreg.so.*"
-
 
 def find(pattern: str) -> Path:
     """Finds a file or folder of this package.
@@ -48,4 +45,19 @@ def load() -> None:
     Raises:
         ImportError: If the library is not in this package.
     """
-    ctypes.CDLL(str(find(f"lib/{_LIBRARY}")))
+    ctypes.CDLL(str(find(_library_pattern(sys.platform))))
+
+
+def _library_pattern(platform: str) -> str:
+    """Returns the place of the shared library in this package on a platform.
+
+    The name has the version of the ABI, but not on Windows, whose libraries have no
+    SONAME.
+    """
+    match platform:
+        case "win32":
+            return "lib/openreg.dll"
+        case "darwin":
+            return "lib/libopenreg.*.dylib"
+        case _:
+            return "lib/libopenreg.so.*"
