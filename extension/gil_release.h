@@ -6,9 +6,6 @@
 
 #include <chrono>
 #include <thread>
-#if defined(__GLIBCXX__)
-#include <cxxabi.h>
-#endif
 
 namespace openreg {
 
@@ -24,20 +21,16 @@ inline void restore_gil(PyThreadState* released) {
   if (released == nullptr) {
     return;
   }
-#if defined(__GLIBCXX__) // libstdc++
   try {
     PyEval_RestoreThread(released);
-  } catch (const abi::__forced_unwind&) {
-    // CPython before 3.14 ends a thread that takes the GIL while the
-    // interpreter shuts down. C++ frames do not survive that, so the thread
-    // sleeps.
+  } catch (...) {
+    // CPython throws nothing, but before 3.14 it ends a thread that takes the
+    // GIL while the interpreter shuts down. glibc unwinds the stack for that.
+    // C++ frames do not survive it, so the thread sleeps.
     for (;;) {
       std::this_thread::sleep_for(std::chrono::hours(1));
     }
   }
-#else
-  PyEval_RestoreThread(released);
-#endif
 }
 
 /// Releases the GIL for a scope that waits: the work of a stream may need it.

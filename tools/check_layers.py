@@ -6,7 +6,7 @@
 A layer is a folder in ``csrc``; a ``csrc`` without folders is one layer. A pair is a
 source file with its header. Pairs must not include each other in a loop, and a folder
 may have at most ``MOST_PAIRS`` pairs. Headers of an operating system are included only
-in the folders of systems in ``platform/``.
+in the folders of systems in ``platform/``, and not in the headers of ``SHARED``.
 
 Python packages in ``ROOMS`` have the same rules: a room is a folder of the package, and
 the files outside of folders are above all rooms. Imports within functions and for type
@@ -71,6 +71,8 @@ LAYERS = {
     "packages/openreg-amp/csrc": [],
     "packages/openreg-profiler/csrc": [],
 }
+# Folders with headers for several packages, which have no folder for a system.
+SHARED = ["extension"]
 # Lowest room first. A module may import modules of the same room and of lower rooms.
 ROOMS = {
     "packages/openreg-predict/src/openreg_predict": [
@@ -192,10 +194,7 @@ def check(root: Path) -> Iterator[str]:
                 continue
             if layer != "platform/" or folder == "platform":
                 for number, header in system_headers(csrc, file):
-                    yield (
-                        f"{where}:{number}: <{header}> belongs into a file of a system "
-                        "in platform/"
-                    )
+                    yield _misplaced(where, number, header)
             below = ONLY.get(
                 f"{name}/{layer}", order[: order.index(layer) + 1] if order else [""]
             )
@@ -215,6 +214,14 @@ def check(root: Path) -> Iterator[str]:
                     f"{name}/{folder}: {len(stems)} pairs; at most {MOST_PAIRS} are "
                     "allowed"
                 )
+    for name in SHARED:
+        for file in sorted((root / name).glob("*.h")):
+            for number, header in system_headers(root / name, file):
+                yield _misplaced(f"{name}/{file.name}", number, header)
+
+
+def _misplaced(where: str, number: int, header: str) -> str:
+    return f"{where}:{number}: <{header}> belongs into a file of a system in platform/"
 
 
 def imports(package: Path, file: Path) -> Iterator[tuple[int, Path, bool]]:

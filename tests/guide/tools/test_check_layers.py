@@ -25,7 +25,7 @@ def found_in_copy(layers, tmp_path, capsys):
     """Returns a function that plants a line in a copy and returns the output."""
 
     def find(path: str, line: str) -> list[str]:
-        for name in (*layers.LAYERS, *layers.ROOMS):
+        for name in (*layers.LAYERS, *layers.SHARED, *layers.ROOMS):
             shutil.copytree(ROOT / name, tmp_path / name)
         file = tmp_path / path
         file.parent.mkdir(exist_ok=True)
@@ -97,6 +97,7 @@ def test_angle_brackets_hide_no_include(found_in_copy):
         (f"{DISTRIBUTED}/transport/shared/peers.cpp", "linux/futex.h"),
         ("packages/openreg-profiler/csrc/clock.cpp", "time.h"),
         (f"{RUNTIME}/device/device.h", "Windows.h"),
+        ("extension/gil_release.h", "cxxabi.h"),
     ],
 )
 def test_system_header_outside_of_platform_is_found(found_in_copy, path, header):
