@@ -40,8 +40,10 @@ void end_claim(const File& file, std::uint64_t position, int claim) noexcept;
 /// Whether another process claims the room.
 bool is_claimed(const File& file, std::uint64_t position) noexcept;
 
-/// Forbids other processes of the same user to read the memory of this process,
-/// as far as the system can.
+/// Forbids other processes of the same user to read the memory of this process.
+/// Linux has a function for that, and macOS has one against debuggers. POSIX
+/// has none: the call succeeds, and the memory can be read. Windows has no
+/// processes that need it, and the call fails.
 Result forbid_inspection();
 
 } // namespace openreg::platform

@@ -212,7 +212,7 @@ Result forbid_inspection() {
 #if defined(PT_DENY_ATTACH) // of macOS; other headers of it lack the file
   return ptrace(PT_DENY_ATTACH, 0, nullptr, 0) == 0 ? Result() : Result::last();
 #else
-  return {}; // POSIX has no function for this
+  return {};
 #endif
 }
 
