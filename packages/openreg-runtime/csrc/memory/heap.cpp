@@ -32,13 +32,14 @@ Heap::Heap(
       guard_(guarded ? AddressSpace::page_size() : 0),
       capacity_(capacity),
       release_(std::move(release)) {
+  apart_.reserve(2); // the most for one free
   reset_extents();
 }
 
 void Heap::reset_extents() {
   extents_.clear();
   free_.clear();
-  extents_.emplace(0, Extent{span_, 0, 0});
+  extents_.emplace(0, Extent{span_, 0, {}});
   free_.emplace(span_, 0);
   dirty_extents_.clear();
   dirty_ = 0;
@@ -61,15 +62,19 @@ std::optional<std::size_t> Heap::allocate(std::size_t size) {
   free_.erase(fit);
   const std::size_t offset = extent->first;
   const std::size_t rest = extent->second.length - length;
-  const std::size_t dirty = extent->second.dirty;
-  set_dirty(extent, 0);
+  const Dirty dirty = extent->second.dirty;
+  set_dirty(extent, {});
   if (rest > 0) {
     const auto left = extents_.emplace_hint(
-        std::next(extent), offset + length, Extent{rest, 0, 0});
-    set_dirty(left, dirty > length ? dirty - length : 0);
+        std::next(extent), offset + length, Extent{rest, 0, {}});
+    if (dirty.end > length) {
+      const std::size_t begin = std::max(dirty.begin, length) - length;
+      const std::size_t end = dirty.end - length;
+      set_dirty(left, {begin, end, std::min(dirty.bytes, end - begin)});
+    }
     free_.emplace(rest, offset + length);
   }
-  extent->second = {length, size, 0, State::kLive};
+  extent->second = {length, size, {}, State::kLive};
   used_ += taken;
   requested_ += size;
   return offset;
@@ -91,7 +96,8 @@ void Heap::free(Extents::iterator extent) {
     retire(extent);
     return;
   }
-  set_dirty(extent, extent->second.length);
+  const std::size_t length = extent->second.length;
+  set_dirty(extent, {0, length, length});
   make_free(extent);
   if (dirty_ > kKeepDirty) {
     release_free();
@@ -160,40 +166,48 @@ std::optional<Heap::Block> Heap::trace(std::size_t offset) const {
   return Block{begin, extent.requested, extent.state == State::kLive};
 }
 
-void Heap::set_dirty(Extents::iterator extent, std::size_t bytes) {
+void Heap::set_dirty(Extents::iterator extent, Dirty dirty) {
   Extent& object = extent->second;
-  if (object.dirty == 0 && bytes > 0) {
+  if (object.dirty.bytes == 0 && dirty.bytes > 0) {
     if (unused_nodes_.empty()) {
       unused_nodes_.emplace_back();
     }
     object.place = unused_nodes_.begin();
     *object.place = extent->first;
     dirty_extents_.splice(dirty_extents_.end(), unused_nodes_, object.place);
-  } else if (object.dirty > 0 && bytes == 0) {
+  } else if (object.dirty.bytes > 0 && dirty.bytes == 0) {
     unused_nodes_.splice(unused_nodes_.begin(), dirty_extents_, object.place);
   }
-  dirty_ += bytes;
-  dirty_ -= object.dirty;
-  object.dirty = bytes;
+  dirty_ += dirty.bytes;
+  dirty_ -= object.dirty.bytes;
+  object.dirty = dirty;
 }
 
 /// Releases the whole pages of all free extents.
 void Heap::release_free() {
-  const std::size_t page = AddressSpace::page_size();
-  for (const std::size_t offset : dirty_extents_) {
-    Extent& extent = extents_.find(offset)->second;
-    const std::size_t begin = (offset + page - 1) / page * page;
-    // Keeps the page in which the next block may begin.
-    const std::size_t end = std::min(
-        (offset + extent.dirty + page - 1) / page * page,
-        (offset + extent.length) / page * page);
-    if (begin < end) {
-      release_(begin, end - begin);
-    }
-    extent.dirty = 0;
+  while (!dirty_extents_.empty()) {
+    const auto extent = extents_.find(dirty_extents_.front());
+    Dirty dirty = extent->second.dirty;
+    set_dirty(extent, {});
+    dirty.begin += extent->first;
+    dirty.end += extent->first;
+    release_pages(extent, dirty);
   }
-  unused_nodes_.splice(unused_nodes_.end(), dirty_extents_);
-  dirty_ = 0;
+}
+
+/// Releases the pages of a range of the heap in an extent, except those that
+/// the extent shares with its neighbours.
+void Heap::release_pages(Extents::iterator extent, const Dirty& dirty) const {
+  const std::size_t page = AddressSpace::page_size();
+  const auto down = [page](std::size_t at) { return at / page * page; };
+  const auto up = [page, down](std::size_t at) { return down(at + page - 1); };
+  const std::size_t offset = extent->first;
+  const std::size_t begin = std::max(up(offset), down(dirty.begin));
+  const std::size_t end =
+      std::min(up(dirty.end), down(offset + extent->second.length));
+  if (begin < end) {
+    release_(begin, end - begin);
+  }
 }
 
 Heap::Free::iterator Heap::find_fit(std::size_t length) {
@@ -224,28 +238,56 @@ void Heap::recycle_oldest() {
 void Heap::make_free(Extents::iterator extent) {
   extent->second.state = State::kFree;
   extent->second.requested = 0;
-  const auto absorb = [this](Extents::iterator left, Extents::iterator right) {
-    if (right->second.dirty > 0) {
-      set_dirty(left, left->second.length + right->second.dirty);
-      set_dirty(right, 0);
-    }
-    left->second.length += right->second.length;
-    extents_.erase(right);
-  };
   const auto next = std::next(extent);
   if (next != extents_.end() && next->second.state == State::kFree) {
     erase_free(next);
-    absorb(extent, next);
+    absorb(extent, next, next);
   }
   if (extent != extents_.begin()) {
     const auto previous = std::prev(extent);
     if (previous->second.state == State::kFree) {
       erase_free(previous);
-      absorb(previous, extent);
+      absorb(previous, extent, previous);
       extent = previous;
     }
   }
   free_.emplace(extent->second.length, extent->first);
+  while (!apart_.empty()) {
+    const Dirty apart = apart_.back();
+    apart_.pop_back();
+    release_pages(extent, apart); // last, because it can fail
+  }
+}
+
+/// Merges a free extent with the free extent behind it. If their dirty bytes
+/// are too far apart for one range, only the newer range remains, and
+/// make_free() releases the older one. So the released bytes are at most twice
+/// the freed bytes, except for whole pages.
+void Heap::absorb(
+    Extents::iterator left,
+    Extents::iterator right,
+    Extents::iterator older) {
+  if (right->second.dirty.bytes > 0) {
+    const Dirty first = left->second.dirty;
+    Dirty second = right->second.dirty;
+    second.begin += left->second.length;
+    second.end += left->second.length;
+    Dirty merged = second;
+    if (first.bytes > 0) {
+      merged = {first.begin, second.end, first.bytes + second.bytes};
+      if (merged.end - merged.begin > 2 * merged.bytes) {
+        const bool keeps_second = older == left;
+        merged = keeps_second ? second : first;
+        apart_.push_back(keeps_second ? first : second);
+        apart_.back().begin += left->first;
+        apart_.back().end += left->first;
+      }
+    }
+    set_dirty(right, {});
+    set_dirty(left, merged);
+  }
+  left->second.length += right->second.length;
+  extents_.erase(right);
 }
 
 void Heap::erase_free(Extents::iterator extent) {

@@ -19,6 +19,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace openreg {
 
@@ -84,10 +85,17 @@ class Heap {
 
  private:
   enum class State { kFree, kLive, kKept, kRetired };
+  /// The bytes of a free extent that may have pages: at most `bytes`, all in
+  /// [begin, end), which is at most twice as long.
+  struct Dirty {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    std::size_t bytes = 0;
+  };
   struct Extent {
     std::size_t length;    // the footprint and the guard
     std::size_t requested; // 0 while free
-    std::size_t dirty;     // the first bytes of a free extent, with pages
+    Dirty dirty;           // empty unless the extent is free
     State state = State::kFree;
     std::list<std::size_t>::iterator place{}; // in dirty_extents_, if dirty
   };
@@ -100,8 +108,13 @@ class Heap {
   void retire(Extents::iterator extent);
   void recycle_oldest();
   void make_free(Extents::iterator extent);
-  void set_dirty(Extents::iterator extent, std::size_t bytes);
+  void absorb(
+      Extents::iterator left,
+      Extents::iterator right,
+      Extents::iterator older);
+  void set_dirty(Extents::iterator extent, Dirty dirty);
   void release_free();
+  void release_pages(Extents::iterator extent, const Dirty& dirty) const;
   void erase_free(Extents::iterator extent);
   Extents::const_iterator around(std::size_t offset) const;
 
@@ -120,6 +133,7 @@ class Heap {
   std::deque<std::size_t> retired_;      // offsets, oldest first
   std::list<std::size_t> dirty_extents_; // offsets of the free ones
   std::list<std::size_t> unused_nodes_;  // for the above: no allocations
+  std::vector<Dirty> apart_;             // offsets; make_free() releases them
 };
 
 } // namespace openreg
