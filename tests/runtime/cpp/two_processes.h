@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <type_traits>
@@ -71,8 +72,11 @@ class OtherProcess {
 template <typename Theirs, typename Ours>
 [[noreturn]] void run_two_processes(Theirs theirs, Ours ours) {
   int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) {
     std::_Exit(1);
+  }
+  for (const int end : ends) {
+    fcntl(end, F_SETFD, FD_CLOEXEC); // macOS has no SOCK_CLOEXEC
   }
   const pid_t parent = getpid();
   const pid_t child = fork();
