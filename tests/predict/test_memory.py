@@ -218,6 +218,20 @@ class _Holder(nn.Module):
         return x
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_attention_with_dropout_has_the_peak_of_a_dry_run(dtype: torch.dtype) -> None:
+    def run(dry: bool) -> int:
+        with openreg_predict.record(dry=dry) as record:
+            x = torch.zeros(2, 64, 3 * 32, device="openreg", dtype=dtype)
+            x.requires_grad_()
+            parts = (y.view(2, 64, 4, 8).transpose(1, 2) for y in x.split(32, 2))
+            y = nn.functional.scaled_dot_product_attention(*parts, dropout_p=0.5)
+            y.transpose(1, 2).reshape(2, 64, 32).square().sum().backward()
+        return record.predict("t4").memory[0].allocated_peak
+
+    assert run(dry=False) == run(dry=True)
+
+
 def test_storages_that_a_program_empties_count_again_when_it_fills_them() -> None:
     with openreg_predict.record() as record:
         x = torch.empty(2**20, dtype=torch.uint8, device="openreg")

@@ -286,6 +286,174 @@ def test_attention_is_one_kernel_in_a_dry_run(masked: bool) -> None:
     assert torch.nn.functional.scaled_dot_product_attention is attention
 
 
+# ---- attention that the device composes of other operators
+
+ATTENTION = torch.nn.functional.scaled_dot_product_attention
+ROWS = 128
+
+
+def attention_inputs(dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [
+        torch.randn(2, 4, ROWS, 16, generator=generator)
+        .to(dtype)
+        .to("openreg")
+        .requires_grad_()
+        for _ in range(3)
+    ]
+
+
+def largest(record: Record) -> int:
+    return max(each.size for each in record.events if isinstance(each, Alloc))
+
+
+@pytest.mark.parametrize("dry", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "kind"), [(torch.float32, "efficient"), (torch.bfloat16, "flash")]
+)
+def test_attention_with_dropout_is_one_kernel_in_each_direction(
+    dtype: torch.dtype, kind: str, dry: bool
+) -> None:
+    with openreg_predict.record(dry=dry) as record:
+        q, k, v = attention_inputs(dtype)
+        torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, dropout_p=0.25
+        ).backward(torch.ones_like(q))
+    name = f"_scaled_dot_product_{kind}_attention"
+    assert [each for each in names(record) if each.startswith("_")] == [
+        *["_to_copy"] * names(record).count("_to_copy"),
+        name,
+        f"{name}_backward",
+    ]
+    assert "bmm" not in names(record)
+    assert largest(record) == q.nbytes
+    assert q.grad is not None
+    forward, backward = (
+        work for work in works_of(record).values() if work.kind == "attention"
+    )
+    assert forward.flops == 4 * 2 * 4 * ROWS * ROWS * 16
+    assert backward.flops == 2.5 * forward.flops
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_with_dropout_has_the_same_numbers_while_recording(
+    causal: bool,
+) -> None:
+    def run() -> list[torch.Tensor]:
+        torch.manual_seed(3)
+        inputs = attention_inputs()
+        result = torch.nn.functional.scaled_dot_product_attention(
+            *inputs, dropout_p=0.25, is_causal=causal
+        )
+        result.square().sum().backward()
+        assert all(x.grad is not None for x in inputs)
+        return [x.cpu() for x in (result, torch.rand(4, device="openreg"))] + [
+            x.grad.cpu() for x in inputs
+        ]
+
+    expected = run()
+    with openreg_predict.record():
+        found = run()
+    assert all(map(torch.equal, found, expected))
+    assert torch.nn.functional.scaled_dot_product_attention is ATTENTION
+
+
+def test_attention_without_gradients_is_one_kernel() -> None:
+    q, k, v = attention_inputs()
+    with torch.no_grad(), openreg_predict.record() as record:
+        torch.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.25)
+    assert "bmm" not in names(record)
+    work = works_of(record)
+    assert [x.kind for x in work.values() if x.kind != "view"] == ["attention"]
+
+
+def test_masks_that_the_device_composes_are_one_kernel_with_their_gradient() -> None:
+    q, k, v = attention_inputs()
+    mask = torch.randn(ROWS, ROWS, device="openreg", requires_grad=True)
+    with openreg_predict.record() as record:
+        torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, mask, dropout_p=0.5
+        ).sum().backward()
+    assert "bmm" not in names(record)
+    assert mask.grad is not None
+    assert mask.grad.shape == mask.shape
+    call = first(record, "_scaled_dot_product_efficient_attention").call
+    assert call.tensor("attn_bias").shape == (2, 4, ROWS, ROWS)
+
+
+def test_attention_that_cuda_composes_stays_products() -> None:
+    inputs = attention_inputs()
+    context = torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)
+    with openreg_predict.record() as record:
+        attention = torch.nn.functional.scaled_dot_product_attention
+        with context:
+            attention(*inputs, dropout_p=0.25)
+        attention(*(x[..., :6] for x in inputs), dropout_p=0.25)  # not aligned
+    assert names(record).count("bmm") == 4
+
+
+def test_checkpointed_attention_is_computed_again_and_keeps_its_inputs() -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    def run() -> list[torch.Tensor]:
+        torch.manual_seed(3)
+        inputs = attention_inputs()
+        attention = torch.nn.functional.scaled_dot_product_attention
+        checkpoint(
+            lambda *x: attention(*(each.sin() for each in x), dropout_p=0.25).cos(),
+            *inputs,
+            use_reentrant=False,
+        ).sum().backward()
+        return [x.grad.cpu() for x in inputs if x.grad is not None]
+
+    expected = run()
+    with openreg_predict.record() as record:
+        found = run()
+    assert all(map(torch.equal, found, expected))
+    kernels = [name for name in names(record) if "attention" in name]
+    forward = "_scaled_dot_product_efficient_attention"
+    assert kernels == [forward, forward, f"{forward}_backward"]
+    # The checkpoint releases the sines of its forward pass before the backward pass.
+    sines = [op.call.results[0].storage for op in record.ops() if op.call.name == "sin"]
+    del sines[6:]  # the derivative of the cosine
+    places = {e.storage: i for i, e in enumerate(record.events) if isinstance(e, Free)}
+    backward = record.events.index(first(record, f"{forward}_backward"))
+    assert [places[each or 0] < backward for each in sines] == [True] * 3 + [False] * 3
+
+
+def test_attention_with_dropout_has_its_module_in_the_backward_pass() -> None:
+    model = nn.MultiheadAttention(16, 2, dropout=0.5, batch_first=True).to("openreg")
+    x = torch.ones(2, 8, 16, device="openreg")
+    with openreg_predict.record() as record:
+        nn.Sequential(_SelfAttention(model))(x).sum().backward()
+    backward = first(record, "_scaled_dot_product_efficient_attention_backward")
+    assert record.modules[backward.module] == "0.inner"
+    assert backward.phase == "backward"
+
+
+class _SelfAttention(nn.Module):
+    def __init__(self, inner: nn.MultiheadAttention) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Returns the attention of each row to all rows."""
+        return self.inner(x, x, x, need_weights=False)[0]  # type: ignore[no-any-return]
+
+
+def test_attention_with_dropout_has_second_derivatives_while_recording() -> None:
+    inputs = attention_inputs()
+    with openreg_predict.record():
+        result = torch.nn.functional.scaled_dot_product_attention(
+            *inputs, dropout_p=0.25
+        )
+        (gradient,) = torch.autograd.grad(
+            result.square().sum(), inputs[0], create_graph=True
+        )
+        gradient.sum().backward()
+    assert inputs[1].grad is not None
+
+
 # ---- collectives and graphs
 
 

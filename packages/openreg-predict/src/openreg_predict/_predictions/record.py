@@ -65,6 +65,7 @@ def record(*, dry: bool = False) -> Iterator[Record]:
     """
     import torch_openreg  # noqa: F401  the device
     from openreg_predict._records import hooks
+    from openreg_predict._records.attention import one_kernel_attention
     from openreg_predict._records.recorder import Recorder, RecordingMode
 
     if hooks.is_active():
@@ -78,6 +79,10 @@ def record(*, dry: bool = False) -> Iterator[Record]:
             recorder = Recorder(result, run)
         else:
             recorder = Recorder(result)
+        attention = one_kernel_attention(
+            recorder.device_type, None if dry else recorder
+        )
+        stack.enter_context(attention)
         stack.enter_context(hooks.all_hooks(recorder))
         stack.enter_context(RecordingMode(recorder))
         try:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -64,7 +63,6 @@ class DryRun:
     def __enter__(self) -> DryRun:
         if torch.distributed.is_available():
             from torch.distributed._tools import fake_collectives  # noqa: F401
-        self.stack.enter_context(_one_kernel_attention(self.device_type))
         self.stack.enter_context(_foreach_optimizers())
         self.stack.enter_context(_states_without_data(self.device_type))
         return self
@@ -168,68 +166,6 @@ def _states_without_data(device_type: str) -> Iterator[None]:
         yield
     finally:
         module.set_rng_state = original
-
-
-@contextmanager
-def _one_kernel_attention(device_type: str) -> Iterator[None]:
-    """Makes attention one kernel, as on CUDA: the host's kernels accept fewer masks.
-
-    A mode would not reach the threads of autograd, where checkpoints compute again.
-    """
-    original = F.scaled_dot_product_attention
-    F.scaled_dot_product_attention = _Attention(original, device_type)
-    try:
-        yield
-    finally:
-        F.scaled_dot_product_attention = original
-
-
-class _Attention:
-    def __init__(self, original: Callable[..., torch.Tensor], device_type: str) -> None:
-        self.original = original
-        self.device_type = device_type
-
-    def __call__(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        attn_mask: torch.Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> torch.Tensor:
-        four = query.dim() == 4 and query.device.type == self.device_type
-        if torch.is_autocast_enabled(self.device_type):
-            dtype = torch.get_autocast_dtype(self.device_type)
-            query, key, value = (x.to(dtype) for x in (query, key, value))
-        half = query.dtype in (torch.float16, torch.bfloat16)
-        if not four or query.shape[-1] != value.shape[-1]:
-            return self.original(
-                query, key, value, attn_mask, dropout_p, is_causal,
-                scale=scale, enable_gqa=enable_gqa,
-            )  # fmt: skip
-        if enable_gqa and query.shape[1] != key.shape[1] and not half:
-            groups = query.shape[1] // key.shape[1]
-            key = key.repeat_interleave(groups, 1)
-            value = value.repeat_interleave(groups, 1)
-        if attn_mask is None and half and query.shape[-1] <= 256:
-            flash = torch.ops.aten._scaled_dot_product_flash_attention
-            result = flash(query, key, value, dropout_p, is_causal, scale=scale)
-            return result[0]  # type: ignore[no-any-return]
-        if attn_mask is not None:
-            if attn_mask.dtype == torch.bool:
-                attn_mask = torch.where(attn_mask, 0.0, float("-inf")).to(query.dtype)
-            attn_mask = attn_mask.expand(*query.shape[:2], query.shape[2], key.shape[2])
-        efficient = torch.ops.aten._scaled_dot_product_efficient_attention
-        trained = torch.is_grad_enabled() and any(
-            x.requires_grad for x in (query, key, value)
-        )
-        result = efficient(
-            query, key, value, attn_mask, trained, dropout_p, is_causal, scale=scale
-        )
-        return result[0]  # type: ignore[no-any-return]
 
 
 def _has_fake(value: Any) -> bool:

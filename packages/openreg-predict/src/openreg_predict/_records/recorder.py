@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
 
 import torch
 from torch import nn
+from torch.autograd.graph import Node
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from openreg_predict._records.record import (
@@ -34,6 +36,7 @@ _PLAIN = frozenset({"FakeTensor", "Parameter", "Buffer", "Tensor"})
 _FAKE = torch._C._TorchDispatchModeKey.FAKE
 _DEVICE_OF = torch.ops.prim.device.default
 _FLEX_ATTENTION = "flex_attention"
+_HIDDEN = "openreg_predict: hidden"  # in the metadata of autograd nodes
 _COPIES = (
     "aten::_to_copy",
     "aten::copy_",
@@ -67,6 +70,8 @@ class RecordingMode(TorchDispatchMode):
         recorder = self.recorder
         if torch._C._get_dispatch_mode(_FAKE) is not None:
             return func(*args, **kwargs)  # of another program, which computes a shape
+        if recorder.is_hidden():
+            return func(*args, **kwargs)
         if isinstance(func, torch._ops.HigherOrderOperator):
             return self._higher_order(func, args, kwargs)
         if func is _DEVICE_OF:
@@ -127,6 +132,7 @@ class Recorder:
         self.nodes: dict[int, tuple[int, int]] = {}  # of autograd: module and region
         self.parameters: dict[int, weakref.ref[nn.Parameter]] = {}
         self.region_count = 0
+        self.hides_nodes = False
 
     # ---- where the program is
 
@@ -168,6 +174,46 @@ class Recorder:
             module, region = self.nodes.get(node._sequence_nr(), (0, -1))
             region = region + 1 if region >= 0 else -1
         return module, region, "backward"
+
+    def note_next_node(self) -> None:
+        """Notes where the program is for the autograd node that it makes next."""
+        module, region, _ = self.place()
+        number = torch._C._autograd._get_sequence_nr()
+        self.nodes.setdefault(number, (module, region))
+
+    # ---- operators that are not recorded
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Does not record the operators of this thread in the block."""
+        self.local.hidden = getattr(self.local, "hidden", 0) + 1
+        try:
+            yield
+        finally:
+            self.local.hidden -= 1
+
+    def hide_nodes(self, last: Node | None, first: Node | None) -> None:
+        """Does not record the operators of autograd nodes before ``first``.
+
+        Args:
+            last: The node that runs first in the backward pass.
+            first: The node behind the hidden ones.
+        """
+        self.hides_nodes = True
+        left = [last]
+        while left:
+            node = left.pop()
+            if node is None or node is first or _HIDDEN in _metadata(node):
+                continue
+            _metadata(node)[_HIDDEN] = True
+            left.extend(each for each, _ in node.next_functions)
+
+    def is_hidden(self) -> bool:
+        """Returns whether the operator that runs now is not to be recorded."""
+        if getattr(self.local, "hidden", 0):
+            return True
+        node = torch._C._current_autograd_node() if self.hides_nodes else None
+        return node is not None and _HIDDEN in _metadata(node)
 
     # ---- storages
 
@@ -318,6 +364,11 @@ class Recorder:
 
 
 # ---- operators and their arguments
+
+
+def _metadata(node: Node) -> dict[Any, Any]:
+    found: Any = node.metadata  # PyTorch's stubs declare a method
+    return found  # type: ignore[no-any-return]
 
 
 @cache

@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Attention as one kernel, where CUDA has one.
+
+The device has the kernels of the CPU, which accept fewer masks and no dropout. It runs
+other calls as products and a softmax. A real run computes these operators without
+recording them, and notes one kernel in each direction. A dry run calls the operator of
+that kernel on fake tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from openreg_predict._records.recorder import Recorder
+
+_PLAIN = (torch.Tensor, nn.Parameter)
+_HALF = (torch.float16, torch.bfloat16)
+_FLASH = torch.ops.aten._scaled_dot_product_flash_attention.default
+_FLASH_BACKWARD = torch.ops.aten._scaled_dot_product_flash_attention_backward.default
+_EFFICIENT = torch.ops.aten._scaled_dot_product_efficient_attention.default
+_EFFICIENT_BACKWARD = (
+    torch.ops.aten._scaled_dot_product_efficient_attention_backward.default
+)
+_MATH = torch.nn.attention.SDPBackend.MATH.value
+
+
+@contextmanager
+def one_kernel_attention(device_type: str, recorder: Recorder | None) -> Iterator[None]:
+    """Makes attention one kernel, as on CUDA.
+
+    A mode would not reach the threads of autograd, where checkpoints compute again.
+
+    Args:
+        device_type: The type of the device.
+        recorder: The recorder of a real run; ``None`` in a dry run.
+    """
+    original = F.scaled_dot_product_attention
+    F.scaled_dot_product_attention = _Attention(original, device_type, recorder)
+    try:
+        yield
+    finally:
+        F.scaled_dot_product_attention = original
+
+
+def cuda_kernel(inputs: _Inputs) -> str:
+    """Returns the kernel that CUDA chooses: ``flash``, ``efficient`` or ``math``.
+
+    The rules are those of PyTorch for NVIDIA devices since Ampere, except that cuDNN's
+    kernel counts as one of the first two.
+
+    Args:
+        inputs: The arguments of the call.
+    """
+    query, key, value = tensors = inputs[:3]
+    if any(x.dim() != 4 or not x.numel() or x.stride(-1) != 1 for x in tensors):
+        return "math"
+    heads, key_heads, value_heads = (x.shape[1] for x in tensors)
+    if inputs.enable_gqa:
+        fits = key_heads == value_heads and heads % key_heads == 0
+    else:
+        fits = heads == key_heads == value_heads
+    same = len({(x.shape[0], x.dtype) for x in tensors}) == 1
+    width, out_width = query.shape[-1], value.shape[-1]
+    if not (fits and same and width == key.shape[-1]):
+        return "math"
+    half = query.dtype in _HALF
+    square = query.shape[2] == key.shape[2] or not inputs.is_causal
+    if (
+        torch._C._get_flash_sdp_enabled()
+        and half
+        and inputs.attn_mask is None
+        and square
+        and width == out_width <= 256
+    ):
+        return "flash"
+    aligned = not any(each % (8 if half else 4) for each in (width, out_width))
+    known = half or query.dtype == torch.float32
+    if torch._C._get_mem_efficient_sdp_enabled() and known and aligned:
+        return "efficient"
+    return "math"
+
+
+class _Inputs(NamedTuple):
+    """The arguments of a call."""
+
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    attn_mask: torch.Tensor | None
+    dropout_p: float
+    is_causal: bool
+    scale: float | None
+    enable_gqa: bool
+
+    def tensors(self) -> list[torch.Tensor]:
+        return [x for x in self[:4] if x is not None]
+
+    def needs_gradients(self) -> bool:
+        return torch.is_grad_enabled() and any(x.requires_grad for x in self.tensors())
+
+    def cast(self, dtype: torch.dtype) -> _Inputs:
+        """Returns the arguments as autocast passes them on."""
+        return self._replace(
+            query=_cast(self.query, dtype),
+            key=_cast(self.key, dtype),
+            value=_cast(self.value, dtype),
+            attn_mask=None if self.attn_mask is None else _cast(self.attn_mask, dtype),
+        )
+
+    def repeated(self) -> _Inputs:
+        """Returns the arguments with a key and a value for each head."""
+        groups = self.query.shape[1] // self.key.shape[1]
+        return self._replace(
+            key=self.key.repeat_interleave(groups, 1),
+            value=self.value.repeat_interleave(groups, 1),
+            enable_gqa=False,
+        )
+
+    def bias(self) -> torch.Tensor | None:
+        """Returns the mask as the efficient kernel gets it."""
+        mask, query = self.attn_mask, self.query
+        if mask is None:
+            return None
+        if mask.dtype == torch.bool:
+            bias = torch.zeros_like(mask, dtype=query.dtype)
+            mask = bias.masked_fill_(mask.logical_not(), -math.inf)
+        return mask.expand(*query.shape[:3], self.key.shape[2])
+
+
+def _cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    fits = tensor.is_floating_point() and tensor.dtype != torch.float64
+    return tensor.to(dtype) if fits else tensor
+
+
+class _Attention:
+    """Takes the place of ``torch.nn.functional.scaled_dot_product_attention``."""
+
+    def __init__(
+        self,
+        original: Callable[..., torch.Tensor],
+        device_type: str,
+        recorder: Recorder | None,
+    ) -> None:
+        self.original = original
+        self.device_type = device_type
+        self.recorder = recorder
+
+    def __call__(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attn_mask: torch.Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> torch.Tensor:
+        inputs = _Inputs(
+            query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa
+        )
+        if not self._is_known(inputs):
+            return self._original(inputs)
+        if torch.is_autocast_enabled(self.device_type):
+            inputs = inputs.cast(torch.get_autocast_dtype(self.device_type))
+        kernel = cuda_kernel(inputs)
+        if kernel == "math":
+            return self._original(inputs)
+        if self.recorder is not None:
+            with self.recorder.hidden():
+                is_composed = self._is_composed(inputs)
+            if not is_composed:
+                return self._original(inputs)
+        if inputs.enable_gqa and inputs.query.dtype not in _HALF:
+            inputs = inputs.repeated()
+        if self.recorder is None:
+            return _without_data(kernel, inputs)
+        return _Call(self.recorder, kernel, inputs).run(self._original)
+
+    def _is_known(self, inputs: _Inputs) -> bool:
+        """Returns whether a call is to be one kernel if CUDA has one."""
+        tensors = inputs.tensors()
+        if any(x.is_nested or x.device.type != self.device_type for x in tensors):
+            return False
+        # Functions of autograd refuse the transforms of torch.func.
+        return self.recorder is None or (
+            all(type(x) in _PLAIN for x in tensors)
+            and torch._C._functorch.peek_interpreter_stack() is None
+        )
+
+    def _original(self, inputs: _Inputs) -> torch.Tensor:
+        *given, scale, enable_gqa = inputs
+        return self.original(*given, scale=scale, enable_gqa=enable_gqa)
+
+    def _is_composed(self, inputs: _Inputs) -> bool:
+        """Returns whether the device composes the call of other operators."""
+        choose: Callable[..., int] = torch._fused_sdp_choice
+        *given, scale, enable_gqa = inputs
+        try:
+            choice = choose(*given, scale=scale, enable_gqa=enable_gqa)
+        except RuntimeError:  # no kernel is enabled: the call raises the same error
+            return False
+        return choice == _MATH
+
+
+def _without_data(kernel: str, inputs: _Inputs) -> torch.Tensor:
+    """Calls CUDA's operator on fake tensors."""
+    query, key, value = inputs.query, inputs.key, inputs.value
+    dropout_p, is_causal, scale = inputs.dropout_p, inputs.is_causal, inputs.scale
+    if kernel == "flash":
+        result = _FLASH(query, key, value, dropout_p, is_causal, scale=scale)
+    else:
+        result = _EFFICIENT(
+            query, key, value, inputs.bias(), inputs.needs_gradients(), dropout_p,
+            is_causal, scale=scale,
+        )  # fmt: skip
+    return result[0]  # type: ignore[no-any-return]
+
+
+_Kept = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None]
+_Results = tuple[torch.Tensor, torch.Tensor]
+
+
+class _Call:
+    """A call that the device composes of other operators, noted as one kernel."""
+
+    def __init__(self, recorder: Recorder, kernel: str, inputs: _Inputs) -> None:
+        self.recorder = recorder
+        self.is_flash = kernel == "flash"
+        self.inputs: _Inputs | None = inputs
+        self.trained = inputs.needs_gradients()
+        self.options = inputs.dropout_p, inputs.is_causal
+        self.backward: tuple[torch.Tensor | None, ...] = ()
+
+    def run(self, original: Callable[[_Inputs], torch.Tensor]) -> torch.Tensor:
+        """Computes the result, without recording the operators of it."""
+        inputs, recorder = self.inputs, self.recorder
+        assert inputs is not None
+        if not self.trained:
+            with recorder.hidden():
+                result = original(inputs)
+            return self.finish(result)[1][0]
+        recorder.note_next_node()
+        names = [n for n in _TENSORS if _requires_grad(getattr(inputs, n))]
+        given = [getattr(inputs, name) for name in names]
+        with recorder.hidden():
+            entered = _Enter.apply(self, *given)  # type: ignore[no-untyped-call]
+            result = original(inputs._replace(**dict(zip(names, entered, strict=True))))
+        recorder.hide_nodes(result.grad_fn, entered[0].grad_fn)
+        return _Exit.apply(self, result)  # type: ignore[no-untyped-call,no-any-return]
+
+    def finish(self, result: torch.Tensor) -> tuple[_Kept, _Results]:
+        """Notes the kernel.
+
+        Returns:
+            Query, key, value and bias; and the result in the layout of CUDA's kernel,
+            with the sums that its backward pass needs.
+        """
+        inputs, recorder = self.inputs, self.recorder
+        assert inputs is not None
+        self.inputs = None  # the backward pass keeps what it needs
+        query = inputs.query
+        batch, heads, rows, _ = query.shape
+        with torch.no_grad():
+            bias = inputs.bias()
+        with recorder.hidden():
+            sums = rows if self.is_flash else -(-rows // 32) * 32 * self.trained
+            logsumexp = query.new_empty(batch, heads, sums, dtype=torch.float32)
+            if self.is_flash:
+                laid_out = torch.empty_like(query)
+            else:
+                width = inputs.value.shape[-1]
+                laid_out = query.new_empty(batch, rows, heads, width).transpose(1, 2)
+            if laid_out.stride() != result.stride():
+                result = laid_out.copy_(result)
+            q, k, v = (x.detach() for x in inputs[:3])
+        results = (result, logsumexp)
+        if self.is_flash:
+            recorder.note(_FLASH, (q, k, v, *self.options), {}, results, "")
+        else:
+            arguments = (q, k, v, bias, self.trained, *self.options)
+            recorder.note(_EFFICIENT, arguments, {}, results, "")
+        return (q, k, v, bias), results
+
+    def finish_backward(self, gradients: tuple[torch.Tensor | None, ...]) -> None:
+        """Notes the kernel of the backward pass."""
+        gradient, q, k, v, bias, result, logsumexp = self.backward
+        self.backward = ()
+        arguments: tuple[Any, ...]
+        if self.is_flash:
+            arguments = (gradient, q, k, v, result, logsumexp, None, None, 0, 0,
+                         *self.options)  # fmt: skip
+            self.recorder.note(_FLASH_BACKWARD, arguments, {}, gradients, "")
+        else:
+            arguments = (gradient, q, k, v, bias, result, logsumexp, None, None,
+                         self.options[0], [], self.options[1])  # fmt: skip
+            self.recorder.note(_EFFICIENT_BACKWARD, arguments, {}, gradients, "")
+
+
+_TENSORS = _Inputs._fields[:4]
+
+
+def _requires_grad(tensor: torch.Tensor | None) -> bool:
+    return tensor is not None and tensor.requires_grad
+
+
+class _Enter(torch.autograd.Function):
+    """Its backward pass runs after all operators of an attention's backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, call: _Call, *tensors: torch.Tensor) -> Any:
+        ctx.call = call
+        ctx.set_materialize_grads(False)
+        return tuple(x.view_as(x) for x in tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
+        ctx.call.finish_backward(gradients)
+        return (None, *gradients)
+
+
+class _Exit(torch.autograd.Function):
+    """Its backward pass runs before the operators of an attention's backward pass.
+
+    It keeps what CUDA's kernel keeps for its backward pass.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, call: _Call, result: torch.Tensor) -> Any:
+        ctx.call = call
+        kept, results = call.finish(result)
+        ctx.save_for_backward(*kept, *results)
+        return results[0]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        ctx.call.backward = gradient, *ctx.saved_tensors
+        return None, gradient
