@@ -216,6 +216,32 @@ def test_compiled_regions_cost_less_than_eager_ones() -> None:
     assert times[1] < 0.5 * times[0]
 
 
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_checkpoints_in_compiled_functions_compute_only_what_is_read(
+    is_compiled: bool,
+) -> None:
+    """The backward pass of the sum reads nothing, and the one of exp its result."""
+    from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
+
+    def work(x: torch.Tensor) -> torch.Tensor:
+        return checkpoint(lambda x: x.sin().exp() + 3, x, use_reentrant=False)  # type: ignore[no-any-return]
+
+    call = torch.compile(work, backend="eager") if is_compiled else work
+    x = torch.ones(2**12, device="openreg", requires_grad=True)
+    with openreg_predict.record() as record, set_checkpoint_early_stop(False):
+        call(x).sum().backward()
+    kernels = [
+        span.work.operator
+        for span in record.predict("t4").timeline.spans
+        if getattr(record.events[span.index], "phase", "") == "backward"
+    ]
+    assert kernels == (
+        ["fused sin exp mul", "fused cos mul"]
+        if is_compiled
+        else ["sin", "exp", "add", "mul", "cos", "mul"]
+    )
+
+
 # ---- predictions
 
 

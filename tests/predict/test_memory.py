@@ -11,6 +11,7 @@ from torch import nn
 
 import openreg_predict
 from openreg_predict import DescribedDevice, Record, load_device
+from openreg_predict._analysis.analysis import analyze
 from openreg_predict._memory.allocator import (
     MIN_BLOCK,
     Block,
@@ -230,6 +231,57 @@ def test_attention_with_dropout_has_the_peak_of_a_dry_run(dtype: torch.dtype) ->
         return record.predict("t4").memory[0].allocated_peak
 
     assert run(dry=False) == run(dry=True)
+
+
+@pytest.mark.parametrize("dry", [False, True])
+@pytest.mark.parametrize("early_stop", [False, True])
+def test_compiled_checkpoints_keep_only_what_the_backward_pass_reads(
+    dry: bool, early_stop: bool
+) -> None:
+    """The result of the second product of a block is kept, but only added."""
+    from torch.utils.checkpoint import (
+        checkpoint,
+        create_selective_checkpoint_contexts,
+        set_checkpoint_early_stop,
+    )
+
+    def contexts() -> object:
+        return create_selective_checkpoint_contexts([torch.ops.aten.mm.default])
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.up = nn.Linear(64, 64, bias=False)
+            self.down = nn.Linear(64, 64, bias=False)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            """Computes the block, and again in the backward pass."""
+            return checkpoint(self.inner, x, use_reentrant=False, context_fn=contexts)  # type: ignore[no-any-return]
+
+        def inner(self, x: torch.Tensor) -> torch.Tensor:
+            return x + self.down(self.up(x).sin())
+
+    def peak(*, is_compiled: bool) -> int:
+        with (
+            openreg_predict.record(dry=dry) as record,
+            set_checkpoint_early_stop(early_stop),
+        ):
+            blocks = [Block().to("openreg") for _ in range(4)]
+            if is_compiled:
+                blocks = [torch.compile(block, backend="eager") for block in blocks]
+            x = torch.zeros(1024, 64, device="openreg", requires_grad=True)
+            kept = []
+            for block in blocks:
+                x = block(x)
+                kept.append(x)
+            x.sum().backward()
+            del kept
+        return analyze(record).memory.use(load_device("t4")).allocated_peak
+
+    size = 1024 * 64 * 4
+    eager, compiled = peak(is_compiled=False), peak(is_compiled=True)
+    # Four results of products, of which the last is not there at each peak.
+    assert 3 * size < eager - compiled <= 6 * size
 
 
 def test_storages_that_a_program_empties_count_again_when_it_fills_them() -> None:

@@ -30,7 +30,7 @@ class Analysis:
         works = works_of(record)
         fusion = fuse(record, works)
         products = {i for i, work in works.items() if is_product(work)}
-        plan = Plan(elided=fusion.elided, kept=fusion.kept)
+        plan = Plan(elided=fusion.elided, kept=fusion.kept, ended=fusion.ended)
         steps = steps_of(record) if find_steps else [(0, len(record.events))]
         memory = MemoryModel(record, products, plan)
         return cls(record, works, fusion, steps, memory)

@@ -5,7 +5,7 @@ Rules of a fusing compiler for accelerators: elementwise operators, casts, rando
 numbers, norms and reductions over the same elements form one kernel, unless an operator
 between them must run on its own. A kernel reads its inputs once, and writes only what
 others read. A tensor that a backward pass can compute again from others that are kept
-anyway is not kept.
+anyway is not kept, and neither is one that the backward pass does not read.
 """
 
 from __future__ import annotations
@@ -54,12 +54,15 @@ class Fusion:
         merged: The other operators of fused kernels.
         elided: Storages that never exist.
         kept: Storages that live until the operator with this index.
+        ended: Storages that end at the operator with this index, although the program
+            released them later.
     """
 
     kernels: dict[int, Kernel] = field(default_factory=dict)
     merged: set[int] = field(default_factory=set)
     elided: set[int] = field(default_factory=set)
     kept: dict[int, int] = field(default_factory=dict)
+    ended: dict[int, int] = field(default_factory=dict)
 
 
 def fuse(record: RecordedRun, works: Mapping[int, Work]) -> Fusion:
@@ -80,11 +83,15 @@ class _Fuser:
         self.ops = {
             i: each for i, each in enumerate(record.events) if isinstance(each, Op)
         }
-        self.freed = {
-            each.storage: i
-            for i, each in enumerate(record.events)
-            if isinstance(each, Free)
-        }
+        self.freed: dict[int, int] = {}
+        self.released: set[int] = set()  # by a backward pass
+        for i, each in enumerate(record.events):
+            if isinstance(each, Free):
+                if each.backward and each.storage not in self.freed:
+                    self.released.add(each.storage)
+                else:
+                    self.released.discard(each.storage)
+                self.freed[each.storage] = i
         self.readers: dict[int, list[int]] = defaultdict(list)
         self.ends = {
             each.region: i
@@ -95,18 +102,81 @@ class _Fuser:
         self.kernel_of: dict[int, int] = {}  # of an operator
         self.made_by: dict[int, int] = {}  # storage: the kernel that wrote it last
         self.fusion = Fusion()
+        self.is_partial = bool(record.problems)  # not all readers are known
         self.recomputed: dict[int, tuple[TensorFacts, ...]] = {}
 
     def fuse(self) -> Fusion:
-        for index, op in self.ops.items():
-            if self.works[index].kind != "view":
-                for each in _reads(op):
-                    if each.storage is not None:
-                        self.readers[each.storage].append(index)
-                self._place(index, op)
+        ops = {i: op for i, op in self.ops.items() if self.works[i].kind != "view"}
+        for index, op in ops.items():
+            for each in _reads(op):
+                if each.storage is not None:
+                    self.readers[each.storage].append(index)
+        if not self.is_partial:
+            self._drop_unread(ops)
+        for index, op in ops.items():
+            self._place(index, op)
+        if not self.is_partial:
+            self.fusion.ended = self._unread(ops)
+            self.freed.update(self.fusion.ended)
         for kernel in self.kernels:
             self._describe(kernel)
         return self.fusion
+
+    def _drop_unread(self, ops: dict[int, Op]) -> None:
+        """Removes operators of backward passes whose results nobody reads.
+
+        A checkpoint computes a forward pass again up to the last tensor that autograd
+        had kept. AOTAutograd computes the tensors that the backward pass reads.
+        """
+        for index in reversed(list(ops)):
+            op = ops[index]
+            if (
+                op.region % 2 == 0
+                or op.region < 0
+                or op.ranks
+                or op.transfer
+                or op.wait
+            ):
+                continue
+            results = op.call.results
+            if results and not any(
+                x.storage not in self.released
+                or self.readers[x.storage]
+                or _is_in_place(op, x)
+                for x in results
+            ):
+                self.fusion.merged.add(index)
+                self.fusion.elided.update(x.storage for x in results if x.storage)
+                for each in _reads(op):
+                    if each.storage is not None:
+                        self.readers[each.storage].remove(index)
+                del ops[index]
+
+    def _unread(self, ops: Mapping[int, Op]) -> dict[int, int]:
+        """Returns the last use of tensors that are kept, but not read any more.
+
+        Checkpoints may keep the results of chosen operators that the backward pass does
+        not read. AOTAutograd keeps only the tensors that the backward pass reads.
+        """
+        begins: dict[int, int] = {}
+        made: dict[int, int] = {}
+        for index, op in ops.items():
+            begins.setdefault(op.region, index)
+            for each in op.call.results:
+                made.setdefault(each.storage or 0, index)
+        ended: dict[int, int] = {}
+        for storage in self.released & made.keys():
+            index = made[storage]
+            region = self.ops[index].region
+            uses = [index, *self.readers[storage]]
+            if (
+                region >= 0
+                and region % 2 == 0
+                and all(self.ops[i].region == region for i in uses)
+                and self.freed[storage] > begins.get(region + 1, self.freed[storage])
+            ):
+                ended[storage] = max(uses)
+        return ended
 
     def _place(self, index: int, op: Op) -> None:
         """Adds an operator to a kernel that wrote an input of it, or to a new one."""
@@ -118,14 +188,14 @@ class _Fuser:
             if x.storage is not None and x.storage in self.made_by
         }
         elements = max((x.elements for x in (*inputs, *op.call.results)), default=0)
+        fusible = op.region >= 0 and work.kind in FUSIBLE and not op.wait
         kernel = None
-        if op.region >= 0 and work.kind in FUSIBLE and not op.wait and not op.transfer:
+        if fusible and not op.transfer:
             kernel = self._joined(op, elements, before, work.kind in _REDUCING)
         if kernel is None:
-            fusible = op.region >= 0 and work.kind in FUSIBLE
             kernel = Kernel(
                 len(self.kernels),
-                op.region if fusible and not op.wait else -1,
+                op.region if fusible else -1,
                 (op.device, op.stream),
                 elements,
             )

@@ -114,12 +114,14 @@ class Plan:
         elided: Storages that do not exist.
         kept: Storages that live at least until the event with an index.
         dropped: Storages that do not exist between two events.
+        ended: Storages that end at the event with an index, before they are released.
     """
 
     size: Callable[[str, int], int] | None = None
     elided: Collection[int] = ()
     kept: Mapping[int, int] = field(default_factory=dict)
     dropped: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    ended: Mapping[int, int] = field(default_factory=dict)
 
 
 class _Action(NamedTuple):
@@ -214,7 +216,8 @@ class MemoryModel:
             if isinstance(event, Alloc):
                 add(place, event)
             elif isinstance(event, Free) and event.storage in sizes:
-                until = max(place, plan.kept.get(event.storage, -1))
+                end = plan.ended.get(event.storage, place)
+                until = max(end, plan.kept.get(event.storage, -1))
                 actions.append(_Action(until, 2, event.storage, -1, 0))
             elif (
                 place in self.products

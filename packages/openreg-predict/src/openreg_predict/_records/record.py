@@ -93,9 +93,15 @@ class Alloc:
 
 @dataclass(slots=True)
 class Free:
-    """A storage that ends, or gives its memory back."""
+    """A storage that ends, or gives its memory back.
+
+    Attributes:
+        storage: The number of the storage.
+        backward: Whether autograd releases it while it runs a backward pass.
+    """
 
     storage: int
+    backward: bool = False
 
 
 @dataclass(slots=True)

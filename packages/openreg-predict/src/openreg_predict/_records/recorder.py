@@ -170,8 +170,9 @@ class Recorder:
                 number = torch._C._autograd._get_sequence_nr() - 1
                 self.nodes.setdefault(number, (module, region))
             return module, region, "forward"
-        if not module and region < 0:
-            module, region = self.nodes.get(node._sequence_nr(), (0, -1))
+        if region < 0:  # a checkpoint may compute a forward pass again in the node
+            of_node = self.nodes.get(node._sequence_nr(), (0, -1))
+            module, region = module or of_node[0], of_node[1]
             region = region + 1 if region >= 0 else -1
         return module, region, "backward"
 
@@ -245,7 +246,8 @@ class Recorder:
 
     def _freed(self, key: int, number: int, _: object) -> None:
         self.storages.pop(key, None)
-        self.events.append(Free(number))
+        backward = torch._C._current_autograd_node() is not None
+        self.events.append(Free(number, backward))
 
     def resized(self, storage: torch.UntypedStorage) -> None:
         """Notes the new size of a storage, if it is one of the record."""
@@ -331,6 +333,7 @@ class Recorder:
         known = self._facts(None)
         names = ("query", "key", "value")
         arguments = {n: known(x) for n, x in zip(names, args, strict=False)}
+        arguments["others"] = _described(args[3:], known)
         with self.lock:
             results: list[TensorFacts] = []
             _collect(result, self._facts((device, stream, phase)), results)
