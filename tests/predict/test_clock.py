@@ -202,6 +202,15 @@ def test_a_cycle_is_not_formed() -> None:
     assert [each.operator for each in fused(work, (64, 64))] == ["exp", "mul"]
 
 
+def test_complex_operators_are_separate_kernels_as_inductor_makes_them() -> None:
+    def work(x: torch.Tensor) -> torch.Tensor:
+        rotated = torch.view_as_complex(x.exp().sin()) * 2j
+        return torch.view_as_real(rotated).cos().exp()
+
+    kernels = fused(work, (64, 2))
+    assert [each.operator for each in kernels] == ["fused exp sin", "fused cos exp"]
+
+
 def test_compiled_regions_cost_less_than_eager_ones() -> None:
     def work(x: torch.Tensor) -> torch.Tensor:
         return ((x * 2).exp() + 1).sin().sum()

@@ -189,6 +189,8 @@ class _Fuser:
         }
         elements = max((x.elements for x in (*inputs, *op.call.results)), default=0)
         fusible = op.region >= 0 and work.kind in FUSIBLE and not op.wait
+        # Inductor generates no code for complex numbers.
+        fusible &= not any(x.dtype[0] == "c" for x in (*inputs, *op.call.results))
         kernel = None
         if fusible and not op.transfer:
             kernel = self._joined(op, elements, before, work.kind in _REDUCING)
