@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import functools
 import json
+import re
 import sys
 import threading
 import warnings
@@ -17,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
+from torch._inductor.utils import run_and_get_code
 from torch.nn.attention.flex_attention import flex_attention
 
 from openreg_runtime import Device
@@ -147,6 +149,38 @@ def test_kernels_run_in_the_order_of_their_stream() -> None:
     assert not torch.cuda.current_stream().query()
     gate.set()
     assert torch.equal(y.cpu(), expected)
+
+
+def test_events_are_recorded_after_the_kernels_before_them() -> None:
+    def waits(x: Tensor) -> tuple[Tensor, Tensor]:
+        event = torch.cuda.Event()
+        y = x * 2
+        event.record()
+        z = y @ y
+        event.synchronize()
+        return y, z.sin()
+
+    x = torch.arange(16.0, device="cuda").view(4, 4)
+    results, (code,) = run_and_get_code(torch.compile(waits, fullgraph=True), x)
+    for result, expected in zip(results, waits(x), strict=True):
+        torch.testing.assert_close(result, expected)
+    calls = re.findall(
+        r"^ +(?:torch\.ops\.streams\.)?(cpp_fused_mul|record|synchronize)\w*",
+        code,
+        re.M,
+    )
+    assert calls == ["cpp_fused_mul", "record", "synchronize"]
+
+
+def test_inputs_are_kept_for_the_kernels_before_a_wait() -> None:
+    def waits(x: Tensor) -> Tensor:
+        y = x + 1
+        torch.cuda.synchronize()
+        return y
+
+    x = torch.arange(4.0, device="cuda")
+    result = torch.compile(waits, fullgraph=True)(x)
+    torch.testing.assert_close(result, x + 1)
 
 
 def test_a_first_compilation_does_not_recommend_tf32() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 from unittest.mock import patch
 
@@ -112,9 +113,21 @@ class Scheduling(CppScheduling):
     def codegen_node(self, node: Any) -> None:
         """Generates a kernel, or adds it to the pending kernels."""
         super().codegen_node(node)
-        assert self.scheduler is not None
-        if self.scheduler._has_multi_stream_nodes():
-            self.flush()  # places its call where its stream is current
+        if self._has_order:
+            self.flush()  # places its call before later calls of streams and events
+
+    @functools.cached_property
+    def _has_order(self) -> bool:
+        """Whether the graph uses several streams or has calls without a device.
+
+        PyTorch's scheduler flushes pending kernels only before calls of a device. The
+        record of an event has none.
+        """
+        scheduler = self.scheduler
+        assert scheduler is not None
+        return scheduler._has_multi_stream_nodes() or any(
+            node.is_extern() and node.get_device() is None for node in scheduler.nodes
+        )
 
     def flush(self) -> None:
         """Generates the pending kernels and their calls."""
