@@ -50,6 +50,14 @@ def test_properties() -> None:
     assert torch.cuda.get_arch_list() == ["sm_80"]
     assert torch.cuda.is_bf16_supported()
     assert torch.device("cuda") == torch.accelerator.current_accelerator()
+    megabytes = properties.total_memory >> 20
+    assert repr(properties) == (
+        "_CudaDeviceProperties(name='OpenReg simulated device (cuda)', major=8, "
+        f"minor=0, total_memory={megabytes}MB, "
+        f"multi_processor_count={properties.multi_processor_count}, "
+        "uuid=00000000-0000-0000-0000-000000000001, pci_bus_id=1, pci_device_id=0, "
+        "pci_domain_id=0, L2_cache_size=40MB)"
+    )
 
 
 def test_flags_can_be_set() -> None:

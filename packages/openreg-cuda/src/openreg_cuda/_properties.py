@@ -42,6 +42,17 @@ class DeviceProperties:
     shared_memory_per_block_optin: int = 163 << 10
     shared_memory_per_multiprocessor: int = 164 << 10
 
+    def __repr__(self) -> str:
+        """Returns the text of CUDA, which logs of programs contain."""
+        return (
+            f"_CudaDeviceProperties(name='{self.name}', major={self.major}, "
+            f"minor={self.minor}, total_memory={self.total_memory >> 20}MB, "
+            f"multi_processor_count={self.multi_processor_count}, uuid={self.uuid}, "
+            f"pci_bus_id={self.pci_bus_id}, pci_device_id={self.pci_device_id}, "
+            f"pci_domain_id={self.pci_domain_id}, "
+            f"L2_cache_size={self.L2_cache_size >> 20}MB)"
+        )
+
 
 def properties(device: int) -> DeviceProperties:
     """Returns the properties of the device of an index."""
