@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -249,6 +250,24 @@ def test_checkpoints_in_compiled_functions_compute_only_what_is_read(
         if is_compiled
         else ["sin", "exp", "add", "mul", "cos", "mul"]
     )
+
+
+def test_flex_attention_in_a_compiled_function_reads_all_of_its_tensors() -> None:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    def work(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return flex_attention(q, k, v).cos()  # type: ignore[union-attr]
+
+    inputs = [
+        torch.ones(1, 2, 16, 8, device="openreg", requires_grad=True) for _ in range(3)
+    ]
+    call = torch.compile(work, backend="eager", fullgraph=True)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "flex_attention called without torch.compile")
+        with openreg_predict.record() as record:
+            call(*inputs).sum().backward()
+    names = [span.work.operator for span in record.predict("t4").timeline.spans]
+    assert names[-2:] == ["fused sin neg mul", "flex_attention_backward"]
 
 
 # ---- predictions
