@@ -142,6 +142,25 @@ def test_computes_ctc_loss_as_the_cpu() -> None:
     )
 
 
+@pytest.mark.parametrize("driver", ["gesvd", "gesvdj", "gesvda"])
+def test_decomposes_with_the_drivers_of_cusolver(driver: str) -> None:
+    x = seeded(5, 3)
+    expected = torch.linalg.svd(x)
+    results = torch.linalg.svd(x.to(CUDA), driver=driver)
+    out = tuple(torch.empty(0, device=CUDA) for _ in range(3))
+    torch.linalg.svd(x.to(CUDA), driver=driver, out=out)
+    for result, written, values in zip(results, out, expected, strict=True):
+        assert_close(result.cpu(), values, rtol=0, atol=0)
+        assert_close(written.cpu(), values, rtol=0, atol=0)
+    values = torch.linalg.svdvals(x.to(CUDA), driver=driver)
+    assert_close(values.cpu(), torch.linalg.svdvals(x), rtol=0, atol=0)
+
+
+def test_rejects_an_unknown_driver_as_cuda_does() -> None:
+    with pytest.raises(RuntimeError, match="unknown svd driver gelsd in svd_cusolver"):
+        torch.linalg.svd(torch.ones(2, 2, device=CUDA), driver="gelsd")
+
+
 @pytest.mark.parametrize("name", ["mm", "bmm", "addmm", "baddbmm"])
 def test_multiplies_with_a_wider_result(name: str) -> None:
     size = (2, 3, 3) if "b" in name else (3, 3)

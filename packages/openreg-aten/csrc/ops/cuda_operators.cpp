@@ -56,6 +56,38 @@ void multiply_wider(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
       .callBoxed(*stack);
 }
 
+/// cuSOLVER's drivers compute the same values. The CPU kernel rejects all of
+/// them, so it gets none.
+void check_driver(c10::string_view driver) {
+  TORCH_CHECK(
+      driver == "gesvd" || driver == "gesvdj" || driver == "gesvda",
+      "torch.linalg.svd: unknown svd driver ",
+      driver,
+      " in svd_cusolver computation. Check doc at "
+      "https://pytorch.org/docs/stable/generated/torch.linalg.svd.html");
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> svd(
+    const at::Tensor& self,
+    bool full_matrices,
+    bool compute_uv,
+    std::optional<c10::string_view> driver) {
+  if (driver) {
+    check_driver(*driver);
+  }
+  return TypedKernel<at::_ops::_linalg_svd>::run(
+      self, full_matrices, compute_uv, std::nullopt);
+}
+
+void svd_out(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  c10::IValue& driver = *(stack->end() - 4); // before U, S and Vh
+  if (driver.isString()) {
+    check_driver(driver.toStringView());
+    driver = c10::IValue();
+  }
+  run_cpu_kernel<>(op, stack);
+}
+
 /// at::ctc_loss then calls the operators that the CPU has.
 bool use_no_library(
     const at::Tensor&,
@@ -91,6 +123,9 @@ void add_cuda_operators(torch::Library& library) {
     library.impl(
         name, torch::CppFunction::makeFromBoxedFunction<&softmax_out>());
   }
+  library.impl("_linalg_svd", TORCH_FN(svd));
+  library.impl(
+      "_linalg_svd.U", torch::CppFunction::makeFromBoxedFunction<&svd_out>());
   for (const char* name : {"mm", "bmm", "addmm", "baddbmm"}) {
     for (const char* overload : {".dtype", ".dtype_out"}) {
       library.impl(

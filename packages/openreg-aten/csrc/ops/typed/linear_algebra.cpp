@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Matrix products, matrix decompositions and Fourier transforms.
+#include "base/keys.h"
 #include "base/torch_version.h"
 #include "ops/typed/add_operators.h"
 #include "ops/typed/families.h"
@@ -55,8 +56,11 @@ void add_typed_linear_algebra(torch::Library& library) {
       ops::linalg_eig,
       ops::_linalg_eigvals,
       ops::_linalg_eigh,
-      ops::_linalg_svd,
       ops::linalg_matrix_exp>(library);
+  // ops/cuda_operators.cpp has the kernel for CUDA.
+  if (!kIsCuda) {
+    add_typed_operator<ops::_linalg_svd>(library);
+  }
   // Fourier transforms.
   add_typed_operators<ops::_fft_r2c, ops::_fft_c2c, ops::_fft_c2r>(library);
 }
