@@ -10,4 +10,9 @@ namespace openreg::aten::platform {
 /// be determined.
 std::string library_of(const void* symbol);
 
+using Function = void (*)();
+/// Returns a function of a loaded library that this one needs, directly or not;
+/// null if there is none.
+Function find_function(const char* name) noexcept;
+
 } // namespace openreg::aten::platform

@@ -3,15 +3,13 @@
 #include "results/kernel_run.h"
 
 #include "device/device.h"
+#include "platform/library.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/from_blob.h>
 
 #include <utility>
-
-// From OpenMP, which a build of PyTorch may not use.
-extern "C" __attribute__((weak)) void omp_set_num_threads(int count);
 
 namespace openreg::aten {
 namespace {
@@ -20,9 +18,14 @@ using torch::jit::Stack;
 using Place = ResultPlaces::Place;
 
 void set_threads(int count) {
-  if (C10_UNLIKELY(
-          count != at::get_num_threads() && &omp_set_num_threads != nullptr)) {
-    omp_set_num_threads(count);
+  if (C10_LIKELY(count == at::get_num_threads())) {
+    return;
+  }
+  // From OpenMP, which a build of PyTorch may not use.
+  static const auto set = reinterpret_cast<void (*)(int)>(
+      platform::find_function("omp_set_num_threads"));
+  if (set != nullptr) {
+    set(count);
   }
 }
 

@@ -11,4 +11,8 @@ std::string library_of(const void* symbol) {
   return dladdr(symbol, &info) != 0 ? info.dli_fname : "";
 }
 
+Function find_function(const char* name) noexcept {
+  return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+}
+
 } // namespace openreg::aten::platform
