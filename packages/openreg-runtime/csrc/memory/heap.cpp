@@ -195,8 +195,8 @@ void Heap::release_free() {
   }
 }
 
-/// Releases the pages of a range of the heap in an extent, except those that
-/// the extent shares with its neighbours.
+/// Releases the pages of a range of the heap in an extent, except the pages
+/// that it shares with its neighbours.
 void Heap::release_pages(Extents::iterator extent, const Dirty& dirty) const {
   const std::size_t page = AddressSpace::page_size();
   const auto down = [page](std::size_t at) { return at / page * page; };

@@ -52,7 +52,7 @@ def one_kernel_attention(device_type: str, recorder: Recorder | None) -> Iterato
 def cuda_kernel(inputs: _Inputs) -> str:
     """Returns the kernel that CUDA chooses: ``flash``, ``efficient`` or ``math``.
 
-    The rules are those of PyTorch for NVIDIA devices since Ampere, except that cuDNN's
+    PyTorch has these rules for NVIDIA devices since Ampere, except that cuDNN's
     kernel counts as one of the first two.
 
     Args:
@@ -185,7 +185,7 @@ class _Attention:
         return _Call(self.recorder, kernel, inputs).run(self._original)
 
     def _is_known(self, inputs: _Inputs) -> bool:
-        """Returns whether a call is to be one kernel if CUDA has one."""
+        """Returns whether a call may become one kernel, as on CUDA."""
         tensors = inputs.tensors()
         if any(x.is_nested or x.device.type != self.device_type for x in tensors):
             return False
