@@ -46,6 +46,7 @@ function(openreg_extension target destination)
   else()
     target_compile_options(${target} PRIVATE
       -Wall -Wextra -Wconversion -Wshadow
+      -Wno-sign-conversion # a part of -Wconversion only for clang
       $<$<BOOL:${OPENREG_WERROR}>:-Werror>
       # As much is inlined as without a unity build.
       $<$<CXX_COMPILER_ID:GNU>:--param=inline-unit-growth=200>

@@ -2,6 +2,8 @@
 // Waits for a word: spins, then sleeps, and checks the other process.
 #include "symmetric/signals.h"
 
+#include "base/patience.h"
+
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -12,8 +14,6 @@
 
 namespace openreg::distributed {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // The other rank may need this core.
 constexpr int kYields = 100;
