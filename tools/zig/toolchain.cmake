@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Builds for macOS and Windows on Linux, with the compiler and the system
-# libraries of zig (`pip install ziglang`):
+# libraries of zig (`pip install ziglang==0.16.0`; in 0.17, <sstream> hides FLT_MAX of
+# macOS):
 #
 #   cmake -S packages/openreg-runtime -B build/windows -G Ninja
 #     --toolchain tools/zig/toolchain.cmake -DZIG_TARGET=x86_64-windows-gnu
@@ -28,7 +29,7 @@ if(NOT ZIG)
     OUTPUT_VARIABLE path
   )
   if(NOT path)
-    message(FATAL_ERROR "zig is missing: pip install ziglang")
+    message(FATAL_ERROR "zig is missing: pip install ziglang==0.16.0")
   endif()
   set(ZIG ${path} CACHE FILEPATH "The compiler" FORCE)
 endif()
@@ -49,6 +50,16 @@ foreach(program ar ranlib)
     file(CHMOD ${CMAKE_${variable}} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
   endif()
 endforeach()
+
+if(CMAKE_SYSTEM_NAME STREQUAL "Darwin")
+  # CMake demands install_name_tool, which zig lacks, but runs it only to change the
+  # library folders of an installed file. Programs get the final folders when they are
+  # linked, so it never runs.
+  set(CMAKE_INSTALL_NAME_TOOL "${CMAKE_COMMAND};-E;false")
+  set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+  set(CMAKE_INSTALL_RPATH "@loader_path;@loader_path/..")
+  set(CMAKE_PROJECT_INCLUDE "${CMAKE_CURRENT_LIST_DIR}/modules.cmake")
+endif()
 
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
