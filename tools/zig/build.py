@@ -104,6 +104,8 @@ def main() -> int:
         "--torch", type=Path, help="the folder of an unpacked wheel of torch for macOS"
     )
     arguments = parser.parse_args()
+    if arguments.torch and arguments.target != "aarch64-macos":
+        parser.error(f"--torch needs the target aarch64-macos, not {arguments.target}")
     folder = arguments.folder.resolve()
     installed = folder / "gtest"
     build(

@@ -56,8 +56,8 @@ void multiply_wider(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
       .callBoxed(*stack);
 }
 
-/// cuSOLVER's drivers compute the same values. The CPU kernel rejects all of
-/// them, so it gets none.
+/// cuSOLVER's drivers compute the same decomposition with other errors. The CPU
+/// kernel rejects all of them, so it gets none.
 void check_driver(c10::string_view driver) {
   TORCH_CHECK(
       driver == "gesvd" || driver == "gesvdj" || driver == "gesvda",

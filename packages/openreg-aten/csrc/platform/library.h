@@ -11,8 +11,8 @@ namespace openreg::aten::platform {
 std::string library_of(const void* symbol);
 
 using Function = void (*)();
-/// Returns a function of a loaded library that this one needs, directly or not;
-/// null if there is none.
+/// Returns a function of a library that is visible to the whole program, or
+/// that this library needs, directly or not; null if there is none.
 Function find_function(const char* name) noexcept;
 
 } // namespace openreg::aten::platform
