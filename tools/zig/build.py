@@ -40,7 +40,9 @@ def build(
     """Configures and builds a CMake project for a target."""
     toolchain = ROOT / "tools/zig/toolchain.cmake"
     configure = ["cmake", "-S", str(source), "-B", str(folder), "-G", "Ninja"]
-    configure += ["--toolchain", str(toolchain), f"-DZIG_TARGET={target}", *options]
+    configure += ["--toolchain", str(toolchain), f"-DZIG_TARGET={target}"]
+    # Without optimization, zig adds checks whose library it does not link.
+    configure += ["-DCMAKE_BUILD_TYPE=Release", *options]
     subprocess.run(configure, check=True)
     subprocess.run(["cmake", "--build", str(folder), *goals], check=True)
 
