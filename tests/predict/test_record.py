@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import types
 import warnings
 from pathlib import Path
 
@@ -289,6 +291,7 @@ def test_attention_is_one_kernel_in_a_dry_run(masked: bool) -> None:
 # ---- attention that the device composes of other operators
 
 ATTENTION = torch.nn.functional.scaled_dot_product_attention
+EFFICIENT = "_scaled_dot_product_efficient_attention"
 ROWS = 128
 
 
@@ -358,6 +361,47 @@ def test_attention_with_dropout_has_the_same_numbers_while_recording(
     assert torch.nn.functional.scaled_dot_product_attention is ATTENTION
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_results_of_attention_may_change_in_place_while_recording(
+    dtype: torch.dtype, transposed: bool
+) -> None:
+    def run() -> torch.Tensor:
+        torch.manual_seed(3)
+        attention = torch.nn.functional.scaled_dot_product_attention
+        result = attention(*attention_inputs(dtype), dropout_p=0.25)
+        changed = result.transpose(1, 2) if transposed else result
+        changed.mul_(2)
+        return result
+
+    expected = run()
+    with openreg_predict.record():
+        found = run()
+    assert torch.equal(found, expected)
+    # CUDA's kernel keeps its result for the backward pass, unlike this device.
+    expected.sum().backward()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        found.sum().backward()
+
+
+def test_results_of_attention_may_change_in_place_after_the_backward_pass() -> None:
+    def run() -> list[torch.Tensor]:
+        torch.manual_seed(3)
+        inputs = attention_inputs()
+        attention = torch.nn.functional.scaled_dot_product_attention
+        result = attention(*inputs, dropout_p=0.25)
+        result.sum().backward()
+        with torch.no_grad():
+            result.mul_(2)
+        assert all(x.grad is not None for x in inputs)
+        return [result, *(x.grad for x in inputs if x.grad is not None)]
+
+    expected = run()
+    with openreg_predict.record():
+        found = run()
+    assert all(map(torch.equal, found, expected))
+
+
 def test_attention_without_gradients_is_one_kernel() -> None:
     q, k, v = attention_inputs()
     with torch.no_grad(), openreg_predict.record() as record:
@@ -368,17 +412,127 @@ def test_attention_without_gradients_is_one_kernel() -> None:
 
 
 def test_masks_that_the_device_composes_are_one_kernel_with_their_gradient() -> None:
-    q, k, v = attention_inputs()
-    mask = torch.randn(ROWS, ROWS, device="openreg", requires_grad=True)
+    def run() -> list[torch.Tensor]:
+        torch.manual_seed(3)
+        inputs = attention_inputs()
+        mask = torch.randn(ROWS, ROWS, device="openreg", requires_grad=True)
+        attention = torch.nn.functional.scaled_dot_product_attention
+        result = attention(*inputs, mask, dropout_p=0.5)
+        result.square().sum().backward()
+        gradients = [x.grad for x in (*inputs, mask) if x.grad is not None]
+        assert len(gradients) == 4
+        return [result, *gradients]
+
+    expected = run()
     with openreg_predict.record() as record:
-        torch.nn.functional.scaled_dot_product_attention(
-            q, k, v, mask, dropout_p=0.5
-        ).sum().backward()
+        found = run()
+    assert all(map(torch.equal, found, expected))
     assert "bmm" not in names(record)
-    assert mask.grad is not None
-    assert mask.grad.shape == mask.shape
     call = first(record, "_scaled_dot_product_efficient_attention").call
     assert call.tensor("attn_bias").shape == (2, 4, ROWS, ROWS)
+
+
+@pytest.mark.parametrize("dry", [False, True])
+def test_a_boolean_mask_becomes_numbers_in_one_kernel(dry: bool) -> None:
+    def run() -> torch.Tensor:
+        torch.manual_seed(3)
+        q, k, v = (x.detach() for x in attention_inputs())
+        mask = torch.ones(ROWS, ROWS, dtype=torch.bool, device="openreg").tril_()
+        attention = torch.nn.functional.scaled_dot_product_attention
+        return attention(q, k, v, mask, dropout_p=0.5)
+
+    expected = run()
+    with openreg_predict.record(dry=dry) as record:
+        found = run()
+    assert dry or torch.equal(found, expected)
+    listed = names(record)
+    before = listed[listed.index("tril_") + 1 : listed.index(EFFICIENT)]
+    works = works_of(record)
+    kernels = [
+        op.call.name
+        for i, op in enumerate(record.events)
+        if isinstance(op, Op) and op.call.name in before and works[i].kind != "view"
+    ]
+    assert kernels == ["where"]
+    bias = first(record, EFFICIENT).call.tensor("attn_bias")
+    assert (bias.shape, bias.dtype) == ((2, 4, ROWS, ROWS), "f32")
+
+
+@pytest.mark.parametrize("dry", [False, True])
+def test_a_mask_with_strided_rows_stays_products(dry: bool) -> None:
+    with openreg_predict.record(dry=dry) as record:
+        q, k, v = attention_inputs()
+        mask = torch.zeros(ROWS, ROWS, device="openreg").t()
+        torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, dropout_p=0.5)
+    assert names(record).count("bmm") == 2
+
+
+@pytest.mark.parametrize("dry", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "masked", "kernel"),
+    [
+        (torch.bfloat16, False, "flash"),
+        (torch.bfloat16, True, ""),
+        (torch.float32, False, ""),
+        (torch.float32, True, ""),
+    ],
+)
+def test_grouped_heads_are_one_kernel_only_with_flash_attention(
+    dtype: torch.dtype, masked: bool, kernel: str, dry: bool
+) -> None:
+    with openreg_predict.record(dry=dry) as record:
+        q, k, v = attention_inputs(dtype)
+        mask = torch.zeros(ROWS, ROWS, device="openreg", dtype=dtype)
+        torch.nn.functional.scaled_dot_product_attention(
+            q, k[:, :2], v[:, :2], mask if masked else None, 0.25, enable_gqa=True
+        )
+    kernels = [name for name in names(record) if name.endswith("_attention")]
+    assert kernels == [f"_scaled_dot_product_{kernel}_attention"] * bool(kernel)
+    assert ("bmm" in names(record)) is not bool(kernel)
+
+
+def test_attention_that_is_imported_by_name_is_one_kernel() -> None:
+    program = types.ModuleType("program")
+    late = types.ModuleType("late")
+    code = "from torch.nn.functional import scaled_dot_product_attention"
+    exec(code, vars(program))
+    sys.modules.update(program=program, late=late)
+    try:
+        with openreg_predict.record() as record:
+            exec(code, vars(late))
+            held = late.scaled_dot_product_attention
+            for function in (program.scaled_dot_product_attention, held, ATTENTION):
+                function(*attention_inputs(), dropout_p=0.25)
+    finally:
+        del sys.modules["program"], sys.modules["late"]
+    assert names(record).count(EFFICIENT) == 3
+    assert "bmm" not in names(record)
+    original = torch.nn.functional.scaled_dot_product_attention
+    assert original is torch._C._nn.scaled_dot_product_attention
+    assert program.scaled_dot_product_attention is original
+    assert late.scaled_dot_product_attention is original
+    count = len(record.events)
+    held(*attention_inputs(), dropout_p=0.25).sum().backward()
+    assert len(record.events) == count
+
+
+def test_attention_without_a_kernel_warns_as_often_while_recording() -> None:
+    def run() -> list[str]:
+        inputs = attention_inputs(torch.bfloat16)
+        context = torch.nn.attention.sdpa_kernel(
+            torch.nn.attention.SDPBackend.FLASH_ATTENTION
+        )
+        attention = torch.nn.functional.scaled_dot_product_attention
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with context, pytest.raises(RuntimeError, match="No available kernel"):
+                attention(*inputs, dropout_p=0.25)
+        return [str(each.message) for each in caught]
+
+    expected = run()
+    assert expected
+    with openreg_predict.record():
+        assert run() == expected
 
 
 def test_attention_that_cuda_composes_stays_products() -> None:
@@ -442,16 +596,24 @@ class _SelfAttention(nn.Module):
 
 
 def test_attention_with_dropout_has_second_derivatives_while_recording() -> None:
-    inputs = attention_inputs()
-    with openreg_predict.record():
-        result = torch.nn.functional.scaled_dot_product_attention(
-            *inputs, dropout_p=0.25
-        )
+    def run() -> list[torch.Tensor]:
+        torch.manual_seed(3)
+        inputs = attention_inputs()
+        attention = torch.nn.functional.scaled_dot_product_attention
+        result = attention(*inputs, dropout_p=0.25)
         (gradient,) = torch.autograd.grad(
             result.square().sum(), inputs[0], create_graph=True
         )
-        gradient.sum().backward()
-    assert inputs[1].grad is not None
+        gradient.square().sum().backward()
+        gradients = [x.grad for x in inputs if x.grad is not None]
+        assert len(gradients) == 3
+        return [gradient, *gradients]
+
+    expected = run()
+    with openreg_predict.record():
+        found = run()
+    for each, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(each, other)
 
 
 # ---- collectives and graphs

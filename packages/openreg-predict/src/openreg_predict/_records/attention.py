@@ -10,8 +10,11 @@ that kernel on fake tensors.
 from __future__ import annotations
 
 import math
+import sys
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
@@ -36,17 +39,31 @@ def one_kernel_attention(device_type: str, recorder: Recorder | None) -> Iterato
     """Makes attention one kernel, as on CUDA.
 
     A mode would not reach the threads of autograd, where checkpoints compute again.
+    Modules that have imported the function by name get the replacement, too.
 
     Args:
         device_type: The type of the device.
         recorder: The recorder of a real run; ``None`` in a dry run.
     """
     original = F.scaled_dot_product_attention
-    F.scaled_dot_product_attention = _Attention(original, device_type, recorder)
+    attention = _Attention(original, device_type, recorder)
+    _replace(original, attention)
     try:
         yield
     finally:
-        F.scaled_dot_product_attention = original
+        attention.has_ended = True
+        _replace(attention, original)
+
+
+def _replace(old: Callable[..., Any], new: Callable[..., Any]) -> None:
+    """Replaces a function in its module and in modules outside PyTorch."""
+    modules: dict[str, object] = dict(sys.modules)  # programs put other objects there
+    for name, module in modules.items():
+        is_of_torch = name.partition(".")[0] == "torch"
+        if isinstance(module, ModuleType) and (module is F or not is_of_torch):
+            names = vars(module)
+            for each in [key for key, value in list(names.items()) if value is old]:
+                names[each] = new
 
 
 def cuda_kernel(inputs: _Inputs) -> str:
@@ -60,6 +77,9 @@ def cuda_kernel(inputs: _Inputs) -> str:
     """
     query, key, value = tensors = inputs[:3]
     if any(x.dim() != 4 or not x.numel() or x.stride(-1) != 1 for x in tensors):
+        return "math"
+    mask = inputs.attn_mask
+    if mask is not None and (not mask.dim() or mask.stride(-1) != 1):
         return "math"
     heads, key_heads, value_heads = (x.shape[1] for x in tensors)
     if inputs.enable_gqa:
@@ -75,14 +95,19 @@ def cuda_kernel(inputs: _Inputs) -> str:
     if (
         torch._C._get_flash_sdp_enabled()
         and half
-        and inputs.attn_mask is None
+        and mask is None
         and square
         and width == out_width <= 256
     ):
         return "flash"
     aligned = not any(each % (8 if half else 4) for each in (width, out_width))
     known = half or query.dtype == torch.float32
-    if torch._C._get_mem_efficient_sdp_enabled() and known and aligned:
+    if (
+        torch._C._get_mem_efficient_sdp_enabled()
+        and known
+        and aligned
+        and heads == key_heads
+    ):
         return "efficient"
     return "math"
 
@@ -114,23 +139,14 @@ class _Inputs(NamedTuple):
             attn_mask=None if self.attn_mask is None else _cast(self.attn_mask, dtype),
         )
 
-    def repeated(self) -> _Inputs:
-        """Returns the arguments with a key and a value for each head."""
-        groups = self.query.shape[1] // self.key.shape[1]
-        return self._replace(
-            key=self.key.repeat_interleave(groups, 1),
-            value=self.value.repeat_interleave(groups, 1),
-            enable_gqa=False,
-        )
-
     def bias(self) -> torch.Tensor | None:
         """Returns the mask as the efficient kernel gets it."""
         mask, query = self.attn_mask, self.query
         if mask is None:
             return None
         if mask.dtype == torch.bool:
-            bias = torch.zeros_like(mask, dtype=query.dtype)
-            mask = bias.masked_fill_(mask.logical_not(), -math.inf)
+            excluded = torch.scalar_tensor(-math.inf, dtype=query.dtype)
+            mask = torch.where(mask, 0.0, excluded)
         return mask.expand(*query.shape[:3], self.key.shape[2])
 
 
@@ -151,6 +167,7 @@ class _Attention:
         self.original = original
         self.device_type = device_type
         self.recorder = recorder
+        self.has_ended = False
 
     def __call__(
         self,
@@ -178,8 +195,6 @@ class _Attention:
                 is_composed = self._is_composed(inputs)
             if not is_composed:
                 return self._original(inputs)
-        if inputs.enable_gqa and inputs.query.dtype not in _HALF:
-            inputs = inputs.repeated()
         if self.recorder is None:
             return _without_data(kernel, inputs)
         return _Call(self.recorder, kernel, inputs).run(self._original)
@@ -187,6 +202,8 @@ class _Attention:
     def _is_known(self, inputs: _Inputs) -> bool:
         """Returns whether a call may become one kernel, as on CUDA."""
         tensors = inputs.tensors()
+        if self.has_ended:
+            return False
         if any(x.is_nested or x.device.type != self.device_type for x in tensors):
             return False
         # Functions of autograd refuse the transforms of torch.func.
@@ -203,10 +220,16 @@ class _Attention:
         """Returns whether the device composes the call of other operators."""
         choose: Callable[..., int] = torch._fused_sdp_choice
         *given, scale, enable_gqa = inputs
-        try:
-            choice = choose(*given, scale=scale, enable_gqa=enable_gqa)
-        except RuntimeError:  # no kernel is enabled: the call raises the same error
-            return False
+        # Without the math kernel, PyTorch may warn why no other one fits. The call
+        # does so again.
+        has_math = torch._C._get_math_sdp_enabled()
+        with nullcontext() if has_math else warnings.catch_warnings():
+            if not has_math:
+                warnings.simplefilter("ignore")
+            try:
+                choice = choose(*given, scale=scale, enable_gqa=enable_gqa)
+            except RuntimeError:  # no kernel fits: the call raises the same error
+                return False
         return choice == _MATH
 
 
@@ -267,7 +290,7 @@ class _Call:
         assert inputs is not None
         self.inputs = None  # the backward pass keeps what it needs
         query = inputs.query
-        batch, heads, rows, _ = query.shape
+        batch, heads, rows = query.shape[:3]
         with torch.no_grad():
             bias = inputs.bias()
         with recorder.hidden():
@@ -277,9 +300,13 @@ class _Call:
                 laid_out = torch.empty_like(query)
             else:
                 width = inputs.value.shape[-1]
-                laid_out = query.new_empty(batch, rows, heads, width).transpose(1, 2)
-            if laid_out.stride() != result.stride():
-                result = laid_out.copy_(result)
+                laid_out = query.new_empty_strided(
+                    (batch, heads, rows, width),
+                    (rows * heads * width, width, heads * width, 1),
+                )
+            # A view, or an input of the autograd function, would refuse changes in
+            # place.
+            result = laid_out.copy_(result)
             q, k, v = (x.detach() for x in inputs[:3])
         results = (result, logsumexp)
         if self.is_flash:
