@@ -178,6 +178,17 @@ def test_a_file_that_is_no_record_raises_an_error(tmp_path: Path) -> None:
         Record.load(path)
 
 
+def test_a_record_of_an_older_format_raises_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "old"
+    train().save(path)
+    text = path.read_text()
+    current = '"openreg_predict_record":3'
+    assert text.count(current) == 1
+    path.write_text(text.replace(current, '"openreg_predict_record":2'))
+    with pytest.raises(RecordFileError, match="has format 2; this version reads 3"):
+        Record.load(path)
+
+
 def test_recordings_do_not_nest() -> None:
     with (
         openreg_predict.record(),

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from openreg_predict._works.work import Call, TensorFacts
 
-FORMAT = 2
+FORMAT = 3
 OWNERS = (
     "parameters",
     "gradients",
