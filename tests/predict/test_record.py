@@ -8,6 +8,7 @@ import threading
 import types
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -604,6 +605,46 @@ class _SelfAttention(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Returns the attention of each row to all rows."""
         return self.inner(x, x, x, need_weights=False)[0]  # type: ignore[no-any-return]
+
+
+class _Ahead(torch.autograd.Function):
+    """Computes attention in its backward pass, in another thread."""
+
+    number = 0  # of the first autograd node of the attention
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        """Returns its input, and chooses a number for the backward pass."""
+        _Ahead.number = torch._C._autograd._get_sequence_nr() + 50
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        """Returns its gradient."""
+        with torch.enable_grad():
+            inputs = attention_inputs()
+            _make_nodes_up_to(_Ahead.number)
+            torch.nn.functional.scaled_dot_product_attention(*inputs, dropout_p=0.25)
+        return gradient
+
+
+def _make_nodes_up_to(number: int) -> None:
+    x = torch.ones(1, requires_grad=True)
+    while torch._C._autograd._get_sequence_nr() < number:
+        x.sin()
+    assert torch._C._autograd._get_sequence_nr() == number
+
+
+def test_attention_in_a_backward_pass_places_no_operators_of_the_program() -> None:
+    compiled = torch.compile(torch.sin, backend="eager")
+    x = torch.ones(4, device="openreg", requires_grad=True)
+    with openreg_predict.record() as record:
+        _Ahead.apply(x).sum().backward()  # type: ignore[no-untyped-call]
+        _make_nodes_up_to(_Ahead.number)
+        compiled(x).sum().backward()
+    assert EFFICIENT in names(record)
+    assert first(record, "sin").region == 0
+    assert first(record, "cos").region == 1
 
 
 def test_attention_with_dropout_has_second_derivatives_while_recording() -> None:

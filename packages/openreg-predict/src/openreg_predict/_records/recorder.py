@@ -177,7 +177,13 @@ class Recorder:
         return module, region, "backward"
 
     def note_next_node(self) -> None:
-        """Notes where the program is for the autograd node that it makes next."""
+        """Notes where the program is for the autograd node that it makes next.
+
+        Each thread counts its nodes, so a checkpoint that computes again in one of
+        autograd's threads notes nothing.
+        """
+        if torch._C._current_autograd_node() is not None:
+            return
         module, region, _ = self.place()
         number = torch._C._autograd._get_sequence_nr()
         self.nodes.setdefault(number, (module, region))
