@@ -10,11 +10,9 @@ that kernel on fake tensors.
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
@@ -39,7 +37,6 @@ def one_kernel_attention(device_type: str, recorder: Recorder | None) -> Iterato
     """Makes attention one kernel, as on CUDA.
 
     A mode would not reach the threads of autograd, where checkpoints compute again.
-    Modules that have imported the function by name get the replacement, too.
 
     Args:
         device_type: The type of the device.
@@ -47,23 +44,12 @@ def one_kernel_attention(device_type: str, recorder: Recorder | None) -> Iterato
     """
     original = F.scaled_dot_product_attention
     attention = _Attention(original, device_type, recorder)
-    _replace(original, attention)
+    F.scaled_dot_product_attention = attention
     try:
         yield
     finally:
         attention.has_ended = True
-        _replace(attention, original)
-
-
-def _replace(old: Callable[..., Any], new: Callable[..., Any]) -> None:
-    """Replaces a function in its module and in modules outside PyTorch."""
-    modules: dict[str, object] = dict(sys.modules)  # programs put other objects there
-    for name, module in modules.items():
-        is_of_torch = name.partition(".")[0] == "torch"
-        if isinstance(module, ModuleType) and (module is F or not is_of_torch):
-            names = vars(module)
-            for each in [key for key, value in list(names.items()) if value is old]:
-                names[each] = new
+        F.scaled_dot_product_attention = original
 
 
 def cuda_kernel(inputs: _Inputs) -> str:
