@@ -534,6 +534,14 @@ def test_attention_without_a_kernel_warns_as_often_while_recording() -> None:
         assert run() == expected
 
 
+def test_a_record_does_not_change_after_its_end() -> None:
+    with openreg_predict.record() as record:
+        x = torch.ones(4, device="openreg")
+    count = len(record.events)
+    del x
+    assert len(record.events) == count
+
+
 def test_attention_that_cuda_composes_stays_products() -> None:
     inputs = attention_inputs()
     context = torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)

@@ -68,7 +68,7 @@ def record(*, dry: bool = False) -> Iterator[Record]:
     from openreg_predict._records.attention import one_kernel_attention
     from openreg_predict._records.recorder import Recorder, RecordingMode
 
-    if hooks.is_active():
+    if hooks.active() is not None:
         raise RuntimeError("openreg_predict.record(): another recording is active")
     result = Record(dry=dry, rank=int(os.environ.get("RANK", "0")))
     with ExitStack() as stack:
@@ -91,3 +91,4 @@ def record(*, dry: bool = False) -> Iterator[Record]:
             if dist.is_available() and dist.is_initialized():
                 result.rank = dist.get_rank()
             recorder.note_gradients()
+            recorder.end()

@@ -148,9 +148,9 @@ def _id_of(stream: int) -> int:
 _ids: dict[int, int] = {}
 
 
-def is_active() -> bool:
-    """Returns whether a recording is active."""
-    return _active is not None
+def active() -> Recorder | None:
+    """Returns the recorder of the active recording."""
+    return _active
 
 
 # ---- graphs

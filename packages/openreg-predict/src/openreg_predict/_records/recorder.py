@@ -134,6 +134,11 @@ class Recorder:
         self.region_count = 0
         self.hides_nodes = False
 
+    def end(self) -> None:
+        """Ends the record. Later events, such as frees, change it no more."""
+        self.record = RecordedRun()
+        self.events = self.record.events
+
     # ---- where the program is
 
     def thread(self) -> int:
