@@ -283,6 +283,16 @@ def test_a_dry_run_computes_no_constants() -> None:
     assert names(record).count("twice") == 1
 
 
+def test_gradients_are_clipped_with_foreach_functions_in_a_dry_run() -> None:
+    with openreg_predict.record(dry=True) as record:
+        parameters = [nn.Parameter(torch.ones(4, device="openreg")) for _ in range(3)]
+        for each in parameters:
+            each.grad = torch.ones_like(each)
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+    assert names(record).count("_foreach_norm") == 1
+    assert names(record).count("_foreach_mul_") == 1
+
+
 @pytest.mark.parametrize("masked", [False, True])
 def test_attention_is_one_kernel_in_a_dry_run(masked: bool) -> None:
     attention = torch.nn.functional.scaled_dot_product_attention

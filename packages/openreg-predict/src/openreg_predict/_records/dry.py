@@ -63,7 +63,7 @@ class DryRun:
     def __enter__(self) -> DryRun:
         if torch.distributed.is_available():
             from torch.distributed._tools import fake_collectives  # noqa: F401
-        self.stack.enter_context(_foreach_optimizers())
+        self.stack.enter_context(_foreach_functions())
         self.stack.enter_context(_states_without_data(self.device_type))
         return self
 
@@ -139,15 +139,19 @@ class DryRun:
 
 
 @contextmanager
-def _foreach_optimizers() -> Iterator[None]:
-    """Makes optimizers treat fake tensors as they treat device tensors."""
-    from torch.optim.optimizer import _foreach_supported_types as supported
+def _foreach_functions() -> Iterator[None]:
+    """Makes PyTorch use foreach functions for fake tensors as for device tensors."""
+    from torch.optim.optimizer import _foreach_supported_types as for_optimizers
+    from torch.utils._foreach_utils import _foreach_supported_types as for_clipping
 
-    supported.append(FakeTensor)
+    lists: tuple[list[Any], ...] = (for_optimizers, for_clipping)
+    for supported in lists:
+        supported.append(FakeTensor)
     try:
         yield
     finally:
-        supported.remove(FakeTensor)
+        for supported in lists:
+            supported.remove(FakeTensor)
 
 
 @contextmanager
