@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import warnings
 from pathlib import Path
@@ -431,13 +434,16 @@ def test_attention_without_gradients_is_one_kernel() -> None:
     assert [x.kind for x in work.values() if x.kind != "view"] == ["attention"]
 
 
-def test_masks_that_the_device_composes_are_one_kernel_with_their_gradient() -> None:
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_masks_that_the_device_composes_are_one_kernel_with_their_gradient(
+    dropout: float,
+) -> None:
     def run() -> list[torch.Tensor]:
         torch.manual_seed(3)
         inputs = attention_inputs()
         mask = torch.randn(ROWS, ROWS, device="openreg", requires_grad=True)
         attention = torch.nn.functional.scaled_dot_product_attention
-        result = attention(*inputs, mask, dropout_p=0.5)
+        result = attention(*inputs, mask, dropout_p=dropout)
         result.square().sum().backward()
         gradients = [x.grad for x in (*inputs, mask) if x.grad is not None]
         assert len(gradients) == 4
@@ -452,6 +458,55 @@ def test_masks_that_the_device_composes_are_one_kernel_with_their_gradient() -> 
     assert call.tensor("attn_bias").shape == (2, 4, ROWS, ROWS)
 
 
+@pytest.mark.parametrize("shape", [(4, ROWS, ROWS), (ROWS, ROWS)])
+@pytest.mark.parametrize("trained", [False, True])
+def test_masks_that_the_device_composes_have_the_same_numbers_without_gradients(
+    shape: tuple[int, ...], trained: bool
+) -> None:
+    inputs = attention_inputs()
+    mask = torch.randn(shape).to("openreg").requires_grad_(len(shape) == 2)
+
+    def run() -> torch.Tensor:
+        with torch.set_grad_enabled(trained):
+            attention = torch.nn.functional.scaled_dot_product_attention
+            return attention(*inputs, mask)
+
+    expected = run()
+    with openreg_predict.record() as record:
+        found = run()
+    assert torch.equal(found, expected)
+    assert EFFICIENT in names(record)
+
+
+@pytest.mark.parametrize("mask", ["", "boolean", "trained"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_attention_has_the_same_operators_in_real_and_dry_runs(
+    dtype: torch.dtype, mask: str
+) -> None:
+    def run(dry: bool) -> list[str]:
+        with openreg_predict.record(dry=dry) as record:
+            x = torch.ones(2, ROWS, 192, device="openreg", dtype=dtype)
+            x.requires_grad_()
+            parts = (x * 2).split(64, -1)
+            q, k, v = (y.view(2, ROWS, 4, 16).transpose(1, 2) for y in parts)
+            bias = torch.ones(1, 4, ROWS, ROWS, device="openreg", dtype=dtype)
+            chosen = {
+                "": None,
+                "boolean": bias[0].bool(),
+                "trained": bias.requires_grad_(),
+            }
+            result = torch.nn.functional.scaled_dot_product_attention(
+                q, k, v, chosen[mask], dropout_p=0.25
+            )
+            result.transpose(1, 2).reshape(2, ROWS, 64).sum().backward()
+        return [name for name in names(record) if name != "detach"]
+
+    found = run(dry=False)
+    assert found == run(dry=True)
+    assert "clone" not in found
+    assert found.count("sum") == (2 if mask == "trained" else 1)
+
+
 @pytest.mark.parametrize("dry", [False, True])
 def test_a_boolean_mask_becomes_numbers_in_one_kernel(dry: bool) -> None:
     def run() -> torch.Tensor:
@@ -459,7 +514,8 @@ def test_a_boolean_mask_becomes_numbers_in_one_kernel(dry: bool) -> None:
         q, k, v = (x.detach() for x in attention_inputs())
         mask = torch.ones(ROWS, ROWS, dtype=torch.bool, device="openreg").tril_()
         attention = torch.nn.functional.scaled_dot_product_attention
-        return attention(q, k, v, mask, dropout_p=0.5)
+        with torch.device("openreg"):  # numbers stay on the host
+            return attention(q, k, v, mask, dropout_p=0.5)
 
     expected = run()
     with openreg_predict.record(dry=dry) as record:
@@ -542,6 +598,110 @@ def test_attention_without_a_kernel_warns_as_often_while_recording() -> None:
     assert expected
     with openreg_predict.record():
         assert run() == expected
+
+
+CAPTURE = """
+import torch
+import openreg_predict
+from openreg_predict._records.record import Capture, Op
+
+attention = torch.nn.functional.scaled_dot_product_attention
+q = torch.ones(2, 4, 64, 16, device="cuda", dtype=torch.float16)
+mask = torch.ones(64, 64, device="cuda", dtype=torch.bool)
+for arguments in ({}, {"attn_mask": mask}, {"attn_mask": mask, "dropout_p": 0.5}):
+    attention(q, q, q, **arguments)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with openreg_predict.record() as record:
+        with torch.cuda.graph(graph):
+            result = torch.nn.functional.scaled_dot_product_attention(
+                q, q, q, **arguments
+            )
+        graph.replay()
+    torch.cuda.synchronize()
+    assert result.isfinite().all() and result.any()
+    events = record.events
+    begin, end = (i for i, e in enumerate(events) if isinstance(e, Capture))
+    captured = [e.call.name for e in events[begin:end] if isinstance(e, Op)]
+    kernels = [name for name in captured if "attention" in name]
+    assert len(kernels) == 1 and "bmm" not in captured, captured
+"""
+
+
+def test_graphs_with_attention_can_be_captured_while_recording() -> None:
+    environment = dict(os.environ, OPENREG_DEVICE="cuda")
+    command = [sys.executable, "-c", CAPTURE]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_of_a_tensor_to_itself_has_the_same_gradient_while_recording(
+    dtype: torch.dtype, masked: bool
+) -> None:
+    mask = torch.randn(ROWS, ROWS).to("openreg", dtype) if masked else None
+
+    def run() -> torch.Tensor:
+        torch.manual_seed(3)
+        x = attention_inputs(dtype)[0]
+        attention = torch.nn.functional.scaled_dot_product_attention
+        attention(x, x, x, mask, dropout_p=0.25).square().sum().backward()
+        assert x.grad is not None
+        return x.grad
+
+    expected = run()
+    with openreg_predict.record() as record:
+        found = run()
+    assert torch.equal(found, expected)
+    assert "bmm" not in names(record)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords"),
+    [
+        ((0, 0, 0, None, 0.25, False, 1.0), {}),
+        ((0, None, 0), {}),
+        ((0, 0), {}),
+        ((0, 0, 0), {"dropout": 0.25}),
+        ((0, 0, 0), {"dropout_p": "0.25"}),
+        ((0, 0, 0), {"dropout_p": 1.5}),
+        ((0, 0, 0, "wide"), {"dropout_p": 0.25}),
+    ],
+)
+def test_attention_refuses_the_same_arguments_while_recording(
+    arguments: tuple[Any, ...], keywords: dict[str, Any]
+) -> None:
+    tensors = {0: attention_inputs()[0], "wide": torch.ones(3, 3, device="openreg")}
+
+    def run() -> tuple[type[BaseException], str]:
+        attention = torch.nn.functional.scaled_dot_product_attention
+        with pytest.raises((TypeError, RuntimeError)) as caught:
+            attention(*(tensors.get(x, x) for x in arguments), **keywords)
+        return caught.type, str(caught.value)
+
+    expected = run()
+    with openreg_predict.record():
+        assert run() == expected
+
+
+def test_a_backward_pass_belongs_to_the_recording_that_is_active_then() -> None:
+    def forward() -> torch.Tensor:
+        attention = torch.nn.functional.scaled_dot_product_attention
+        return attention(*attention_inputs(), dropout_p=0.25).sum()
+
+    with openreg_predict.record() as first_record:
+        losses = [forward(), forward()]
+    count = len(first_record.events)
+    losses.pop().backward()
+    with openreg_predict.record() as later:
+        losses.pop().backward()
+    assert len(first_record.events) == count
+    assert f"{EFFICIENT}_backward" not in names(first_record)
+    assert names(later).count(f"{EFFICIENT}_backward") == 1
+    assert "bmm" not in names(later)
 
 
 def test_a_record_does_not_change_after_its_end() -> None:
@@ -652,14 +812,17 @@ def test_attention_in_a_backward_pass_places_no_operators_of_the_program() -> No
     assert first(record, "cos").region == 1
 
 
-def test_attention_with_dropout_has_second_derivatives_while_recording() -> None:
+@pytest.mark.parametrize("linear", [False, True])
+def test_attention_with_dropout_has_second_derivatives_while_recording(
+    linear: bool,
+) -> None:
     def run() -> list[torch.Tensor]:
         torch.manual_seed(3)
         inputs = attention_inputs()
         attention = torch.nn.functional.scaled_dot_product_attention
         result = attention(*inputs, dropout_p=0.25)
         (gradient,) = torch.autograd.grad(
-            result.square().sum(), inputs[0], create_graph=True
+            (result if linear else result.square()).sum(), inputs[0], create_graph=True
         )
         gradient.square().sum().backward()
         gradients = [x.grad for x in inputs if x.grad is not None]

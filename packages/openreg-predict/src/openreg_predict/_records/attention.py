@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from openreg_predict._records import hooks
 from openreg_predict._records.recorder import Recorder
 
 _PLAIN = (torch.Tensor, nn.Parameter)
@@ -65,7 +66,9 @@ def cuda_kernel(inputs: _Inputs) -> str:
     if any(x.dim() != 4 or not x.numel() or x.stride(-1) != 1 for x in tensors):
         return "math"
     mask = inputs.attn_mask
-    if mask is not None and (not mask.dim() or mask.stride(-1) != 1):
+    if mask is not None and (
+        not mask.dim() or mask.stride(-1) != 1 or not inputs.mask_fits(mask)
+    ):
         return "math"
     heads, key_heads, value_heads = (x.shape[1] for x in tensors)
     if inputs.enable_gqa:
@@ -110,6 +113,19 @@ class _Inputs(NamedTuple):
     scale: float | None
     enable_gqa: bool
 
+    def have_types(self) -> bool:
+        """Returns whether the arguments have the types of the schema."""
+        given: tuple[Any, ...] = self
+        *tensors, mask, dropout_p, is_causal, scale, enable_gqa = given
+        return (
+            all(isinstance(x, torch.Tensor) for x in tensors)
+            and (mask is None or isinstance(mask, torch.Tensor))
+            and (scale is None or isinstance(scale, (int, float)))
+            and isinstance(dropout_p, (int, float))
+            and isinstance(is_causal, bool)
+            and isinstance(enable_gqa, bool)
+        )
+
     def tensors(self) -> list[torch.Tensor]:
         return [x for x in self[:4] if x is not None]
 
@@ -125,15 +141,25 @@ class _Inputs(NamedTuple):
             attn_mask=None if self.attn_mask is None else _cast(self.attn_mask, dtype),
         )
 
-    def bias(self) -> torch.Tensor | None:
-        """Returns the mask as the efficient kernel gets it."""
+    def mask_fits(self, mask: torch.Tensor) -> bool:
+        """Returns whether a mask can be expanded to the scores."""
+        scores = *self.query.shape[:3], self.key.shape[2]
+        sizes = zip(reversed(mask.shape), reversed(scores), strict=False)
+        return mask.dim() <= 4 and all(x in (1, wanted) for x, wanted in sizes)
+
+    def with_bias(self) -> _Inputs:
+        """Returns the arguments with the mask as the efficient kernel gets it."""
         mask, query = self.attn_mask, self.query
         if mask is None:
-            return None
+            return self
         if mask.dtype == torch.bool:
-            excluded = torch.scalar_tensor(-math.inf, dtype=query.dtype)
-            mask = torch.where(mask, 0.0, excluded)
-        return mask.expand(*query.shape[:3], self.key.shape[2])
+            kept, excluded = (
+                torch.scalar_tensor(x, dtype=query.dtype, device="cpu")
+                for x in (0.0, -math.inf)
+            )
+            mask = torch.where(mask, kept, excluded)
+        mask = mask.expand(*query.shape[:3], self.key.shape[2])
+        return self._replace(attn_mask=mask)
 
 
 def _cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -155,40 +181,28 @@ class _Attention:
         self.recorder = recorder
         self.has_ended = False
 
-    def __call__(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        attn_mask: torch.Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> torch.Tensor:
-        inputs = _Inputs(
-            query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa
-        )
-        if not self._is_known(inputs):
-            return self._original(inputs)
+    def __call__(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        try:
+            inputs = _inputs(*args, **kwargs)
+        except TypeError:
+            return self.original(*args, **kwargs)  # raises the error of PyTorch
+        if self.has_ended or not self._is_known(inputs):
+            return self.original(*args, **kwargs)
         if torch.is_autocast_enabled(self.device_type):
             inputs = inputs.cast(torch.get_autocast_dtype(self.device_type))
         kernel = cuda_kernel(inputs)
         if kernel == "math":
             return self._original(inputs)
-        if self.recorder is not None:
-            with self.recorder.hidden():
-                is_composed = self._is_composed(inputs)
-            if not is_composed:
-                return self._original(inputs)
         if self.recorder is None:
-            return _without_data(kernel, inputs)
+            return _without_data(kernel, inputs.with_bias())
+        if not _is_composed(inputs):
+            return self._original(inputs)
         return _Call(self.recorder, kernel, inputs).run(self._original)
 
     def _is_known(self, inputs: _Inputs) -> bool:
         """Returns whether a call may become one kernel, as on CUDA."""
         tensors = inputs.tensors()
-        if self.has_ended:
+        if not inputs.have_types():
             return False
         if any(x.is_nested or x.device.type != self.device_type for x in tensors):
             return False
@@ -202,21 +216,57 @@ class _Attention:
         *given, scale, enable_gqa = inputs
         return self.original(*given, scale=scale, enable_gqa=enable_gqa)
 
-    def _is_composed(self, inputs: _Inputs) -> bool:
-        """Returns whether the device composes the call of other operators."""
-        choose: Callable[..., int] = torch._fused_sdp_choice
-        *given, scale, enable_gqa = inputs
-        # Without the math kernel, PyTorch may warn why no other one fits. The call
-        # does so again.
-        has_math = torch._C._get_math_sdp_enabled()
-        with nullcontext() if has_math else warnings.catch_warnings():
-            if not has_math:
-                warnings.simplefilter("ignore")
-            try:
-                choice = choose(*given, scale=scale, enable_gqa=enable_gqa)
-            except RuntimeError:  # no kernel fits: the call raises the same error
-                return False
-        return choice == _MATH
+
+def _inputs(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> _Inputs:
+    return _Inputs(
+        query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa
+    )
+
+
+def _is_composed(inputs: _Inputs) -> bool:
+    """Returns whether the device composes the call of other operators.
+
+    The device makes the choice of the CPU, which reads only metadata. A question to the
+    device would invalidate the capture of a graph.
+    """
+    choose: Callable[..., int] = torch._fused_sdp_choice
+    mask = inputs.attn_mask
+    if mask is not None and mask.requires_grad:
+        return True
+    # Without the math kernel, PyTorch may warn why no other one fits. The call does so
+    # again.
+    has_math = torch._C._get_math_sdp_enabled()
+    with (
+        torch._C._DisableTorchDispatch(),  # for modes of the program, too
+        nullcontext() if has_math else warnings.catch_warnings(),
+    ):
+        if not has_math:
+            warnings.simplefilter("ignore")
+        *tensors, dropout_p, is_causal, scale, enable_gqa = inputs
+        described = [None if x is None else _without_memory(x) for x in tensors]
+        try:
+            choice = choose(
+                *described, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+            )
+        except RuntimeError:
+            return True  # a CUDA device has more kernels; another one raises the error
+    return choice == _MATH
+
+
+def _without_memory(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a CPU tensor of the same shape, with the memory of one row."""
+    row = torch.empty(tensor.shape[-1], dtype=tensor.dtype, device="cpu")
+    return row.expand(tensor.shape)
 
 
 def _without_data(kernel: str, inputs: _Inputs) -> torch.Tensor:
@@ -227,7 +277,7 @@ def _without_data(kernel: str, inputs: _Inputs) -> torch.Tensor:
         result = _FLASH(query, key, value, dropout_p, is_causal, scale=scale)
     else:
         result = _EFFICIENT(
-            query, key, value, inputs.bias(), inputs.needs_gradients(), dropout_p,
+            query, key, value, inputs.attn_mask, inputs.needs_gradients(), dropout_p,
             is_causal, scale=scale,
         )  # fmt: skip
     return result[0]  # type: ignore[no-any-return]
@@ -243,25 +293,30 @@ class _Call:
     def __init__(self, recorder: Recorder, kernel: str, inputs: _Inputs) -> None:
         self.recorder = recorder
         self.is_flash = kernel == "flash"
-        self.inputs: _Inputs | None = inputs
+        self.given: _Inputs | None = inputs  # the mask selects the device's kernel
+        self.inputs: _Inputs | None = inputs.with_bias()
         self.trained = inputs.needs_gradients()
         self.options = inputs.dropout_p, inputs.is_causal
+        self.names: list[str] = []  # of the tensors that require gradients
         self.backward: tuple[torch.Tensor | None, ...] = ()
 
     def run(self, original: Callable[[_Inputs], torch.Tensor]) -> torch.Tensor:
         """Computes the result, without recording the operators of it."""
-        inputs, recorder = self.inputs, self.recorder
+        given, inputs, recorder = self.given, self.inputs, self.recorder
+        assert given is not None
         assert inputs is not None
+        self.given = None
         if not self.trained:
             with recorder.hidden():
-                result = original(inputs)
+                result = original(given)
             return self.finish(result)[1][0]
         recorder.note_next_node()
-        names = [n for n in _TENSORS if _requires_grad(getattr(inputs, n))]
-        given = [getattr(inputs, name) for name in names]
+        self.names = [n for n in _TENSORS if _requires_grad(getattr(inputs, n))]
+        trained = [getattr(inputs, name) for name in self.names]
         with recorder.hidden():
-            entered = _Enter.apply(self, *given)  # type: ignore[no-untyped-call]
-            result = original(inputs._replace(**dict(zip(names, entered, strict=True))))
+            entered = _Enter.apply(self, *trained)  # type: ignore[no-untyped-call]
+            changed = dict(zip(self.names, entered, strict=True))
+            result = original(given._replace(**changed))
         recorder.hide_nodes(result.grad_fn, entered[0].grad_fn)
         return _Exit.apply(self, result)  # type: ignore[no-untyped-call,no-any-return]
 
@@ -277,23 +332,14 @@ class _Call:
         self.inputs = None  # the backward pass keeps what it needs
         query = inputs.query
         batch, heads, rows = query.shape[:3]
-        with torch.no_grad():
-            bias = inputs.bias()
         with recorder.hidden():
             sums = rows if self.is_flash else -(-rows // 32) * 32 * self.trained
             logsumexp = query.new_empty(batch, heads, sums, dtype=torch.float32)
-            if self.is_flash:
-                laid_out = torch.empty_like(query)
-            else:
-                width = inputs.value.shape[-1]
-                laid_out = query.new_empty_strided(
-                    (batch, heads, rows, width),
-                    (rows * heads * width, width, heads * width, 1),
-                )
             # A view, or an input of the autograd function, would refuse changes in
             # place.
-            result = laid_out.copy_(result)
+            result = self.empty(result, query).copy_(result)
             q, k, v = (x.detach() for x in inputs[:3])
+            bias = None if inputs.attn_mask is None else inputs.attn_mask.detach()
         results = (result, logsumexp)
         if self.is_flash:
             recorder.note(_FLASH, (q, k, v, *self.options), {}, results, "")
@@ -302,22 +348,59 @@ class _Call:
             recorder.note(_EFFICIENT, arguments, {}, results, "")
         return (q, k, v, bias), results
 
-    def finish_backward(self, gradients: tuple[torch.Tensor | None, ...]) -> None:
-        """Notes the kernel of the backward pass."""
-        gradient, q, k, v, bias, result, logsumexp = self.backward
-        self.backward = ()
+    def finish_backward(
+        self, gradients: tuple[torch.Tensor | None, ...]
+    ) -> tuple[torch.Tensor | None, ...]:
+        """Notes the kernel of the backward pass.
+
+        Returns:
+            The gradients, in the layout of CUDA's kernel in a recording.
+        """
+        kept, self.backward = self.backward, ()
+        recorder = hooks.active()
+        if recorder is None or not kept:  # second derivatives may skip the result
+            return gradients
+        gradient, q, k, v, bias, result, logsumexp = kept
+        found = dict(zip(self.names, gradients, strict=True))
+        with recorder.hidden():
+            for name, like in (("query", q), ("key", k), ("value", v)):
+                each = found.get(name)
+                if each is not None and like is not None:
+                    found[name] = self.laid_out(each, like)
+        results = tuple(found.get(name) for name in reversed(_TENSORS))
         arguments: tuple[Any, ...]
         if self.is_flash:
             arguments = (gradient, q, k, v, result, logsumexp, None, None, 0, 0,
                          *self.options)  # fmt: skip
-            self.recorder.note(_FLASH_BACKWARD, arguments, {}, gradients, "")
+            recorder.note(_FLASH_BACKWARD, arguments, {}, results, "")
         else:
             arguments = (gradient, q, k, v, bias, result, logsumexp, None, None,
                          self.options[0], [], self.options[1])  # fmt: skip
-            self.recorder.note(_EFFICIENT_BACKWARD, arguments, {}, gradients, "")
+            recorder.note(_EFFICIENT_BACKWARD, arguments, {}, results, "")
+        return tuple(found[name] for name in self.names)
+
+    def laid_out(self, tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+        """Returns a gradient in the layout of CUDA's kernel."""
+        empty = self.empty(tensor, like)
+        return tensor if tensor.stride() == empty.stride() else empty.copy_(tensor)
+
+    def empty(self, tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+        """Returns memory in the layout of CUDA's kernel.
+
+        Args:
+            tensor: A tensor of the shape.
+            like: The argument whose layout flash attention keeps.
+        """
+        if self.is_flash:
+            return torch.empty_like(like)
+        return torch.empty_permuted(
+            tensor.shape, (0, 2, 1, 3), dtype=tensor.dtype, device=tensor.device
+        )
 
 
-_TENSORS = _Inputs._fields[:4]
+# The gradients of the device's products arrive in this order. If two are of the same
+# tensor, their sum depends on it.
+_TENSORS = ("attn_mask", "value", "key", "query")
 
 
 def _requires_grad(tensor: torch.Tensor | None) -> bool:
@@ -335,8 +418,7 @@ class _Enter(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
-        ctx.call.finish_backward(gradients)
-        return (None, *gradients)
+        return (None, *ctx.call.finish_backward(gradients))
 
 
 class _Exit(torch.autograd.Function):
@@ -354,5 +436,8 @@ class _Exit(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        recorder = hooks.active()  # may be another one than in the forward pass
+        if recorder is not None:
+            recorder.hides_nodes = True
         ctx.call.backward = gradient, *ctx.saved_tensors
         return None, gradient
