@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 import warnings
 from pathlib import Path
@@ -600,41 +597,30 @@ def test_attention_without_a_kernel_warns_as_often_while_recording() -> None:
         assert run() == expected
 
 
-CAPTURE = """
-import torch
-import openreg_predict
-from openreg_predict._records.record import Capture, Op
-
-attention = torch.nn.functional.scaled_dot_product_attention
-q = torch.ones(2, 4, 64, 16, device="cuda", dtype=torch.float16)
-mask = torch.ones(64, 64, device="cuda", dtype=torch.bool)
-for arguments in ({}, {"attn_mask": mask}, {"attn_mask": mask, "dropout_p": 0.5}):
-    attention(q, q, q, **arguments)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_graphs_with_attention_can_be_captured_while_recording(
+    masked: bool, dropout: float
+) -> None:
+    attention = torch.nn.functional.scaled_dot_product_attention
+    q = torch.ones(2, 4, 64, 16, device="openreg", dtype=torch.float16)
+    mask = torch.ones(64, 64, device="openreg", dtype=torch.bool) if masked else None
+    attention(q, q, q, mask, dropout_p=dropout)
+    stream, graph = torch.Stream("openreg"), torch.accelerator.Graph()
+    torch.accelerator.synchronize()
     with openreg_predict.record() as record:
-        with torch.cuda.graph(graph):
+        with stream, graph:
             result = torch.nn.functional.scaled_dot_product_attention(
-                q, q, q, **arguments
+                q, q, q, mask, dropout_p=dropout
             )
         graph.replay()
-    torch.cuda.synchronize()
-    assert result.isfinite().all() and result.any()
-    events = record.events
-    begin, end = (i for i, e in enumerate(events) if isinstance(e, Capture))
-    captured = [e.call.name for e in events[begin:end] if isinstance(e, Op)]
-    kernels = [name for name in captured if "attention" in name]
-    assert len(kernels) == 1 and "bmm" not in captured, captured
-"""
-
-
-def test_graphs_with_attention_can_be_captured_while_recording() -> None:
-    environment = dict(os.environ, OPENREG_DEVICE="cuda")
-    command = [sys.executable, "-c", CAPTURE]
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    torch.accelerator.synchronize()
+    assert result.isfinite().all()
+    assert result.any()
+    begin, end = (i for i, e in enumerate(record.events) if isinstance(e, Capture))
+    captured = [e.call.name for e in record.events[begin:end] if isinstance(e, Op)]
+    assert len([name for name in captured if "attention" in name]) == 1
+    assert "bmm" not in captured
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
