@@ -4,7 +4,7 @@
 # macOS):
 #
 #   cmake -S packages/openreg-runtime -B build/windows -G Ninja
-#     --toolchain tools/zig/toolchain.cmake -DZIG_TARGET=x86_64-windows-gnu
+#     --toolchain "$PWD/tools/zig/toolchain.cmake" -DZIG_TARGET=x86_64-windows-gnu
 #
 # build.py also builds the tests.
 set(ZIG_TARGET "x86_64-windows-gnu" CACHE STRING
