@@ -72,7 +72,6 @@ def build_packages(target: str, torch: Path, folder: Path) -> None:
     nanobind = copy_nanobind(folder / "nanobind")
     # CMake and the programs of the build find this torch.
     os.environ["PYTHONPATH"] = str(torch)
-    os.environ.setdefault("CMAKE_BUILD_TYPE", "Release")
     for package in PACKAGES:
         build(
             target,
