@@ -92,6 +92,18 @@ def test_first_call_is_enqueued(
     same(result if name != "foreach in place" else on_device, expected)
 
 
+def test_first_call_allocates_its_result_once(device: str, latch: Latches) -> None:
+    x = torch.arange(-4, 4, dtype=torch.int16, device=device)
+    held = latch()
+    before = torch.accelerator.memory_stats()["allocation.all.allocated"]
+    result = torch.heaviside(x, x)
+    after = torch.accelerator.memory_stats()["allocation.all.allocated"]
+    assert not torch.accelerator.current_stream().query()
+    assert after - before == 1
+    held.release()
+    assert result.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
+
+
 NORMS: dict[str, Callable[[Tensor, list[Tensor]], Any]] = {
     "evaluation": lambda x, out: torch.native_batch_norm(
         *(x, None, None, x[0, :, 0], x[0, :, 1], False, 0.1, 1e-5), out=out

@@ -335,7 +335,8 @@ void submit(Call& call) {
   resize_written(call, *outputs);
   enqueue_call(
       call,
-      make_results(call.device(), outputs->made),
+      call.allocates_first() ? call.made()
+                             : make_results(call.device(), outputs->made),
       digest_of(key),
       key.bytes());
 }
