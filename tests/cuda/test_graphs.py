@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 import torch
 from torch import nn
@@ -35,6 +37,21 @@ def test_the_statistics_include_the_state_of_the_generator() -> None:
         before["active.all.current"] + 1
     )
     del y
+
+
+def test_the_state_of_the_generator_belongs_to_the_default_stream() -> None:
+    x = torch.ones(128, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    gc.collect()
+    torch.cuda.empty_cache()  # as a capture does
+    before = torch.cuda.memory_reserved()
+    with torch.cuda.graph(graph, stream=torch.cuda.Stream()):
+        x.add_(1)
+    assert torch.cuda.memory_reserved() == before
+    graph.replay()
+    assert x.unique().tolist() == [2]
+    graph.reset()
 
 
 def test_graphs_share_a_pool() -> None:

@@ -38,9 +38,10 @@ class CudaGraph(_acceleratorGraph):
         capture_error_mode: str = "global",
     ) -> None:
         """Captures the current stream from now on."""
-        # CUDA keeps the state of the generator in two tensors, outside of the pool.
-        # They are here for the statistics of memory, which include them.
-        state = [torch.empty(1, dtype=torch.int64, device="cuda") for _ in range(2)]
+        # CUDA keeps the state of the generator in two tensors of the default stream,
+        # outside of the pool. They are here for the statistics of memory.
+        with torch.cuda.stream(torch.cuda.default_stream()):
+            state = [torch.empty(1, dtype=torch.int64, device="cuda") for _ in range(2)]
         super().capture_begin(
             pool=pool,
             capture_error_mode=capture_error_mode,  # type: ignore[arg-type]
