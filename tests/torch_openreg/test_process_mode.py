@@ -6,9 +6,11 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -460,6 +462,25 @@ with failures.wait_timeout(60, 0):
 """
 
 
+def state_of(task: Path) -> str:
+    """Returns the letter of the state of a thread, such as ``T`` if it is stopped."""
+    return (task / "stat").read_text().rpartition(")")[2].split()[0]
+
+
+@contextlib.contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """Stops all threads of a process, so that its mappings stay as they are."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # ended
+                while state_of(task) in "RSD":
+                    time.sleep(0.0001)
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 def scribble(memory: int, pid: int, random_numbers: random.Random) -> int:
     """Writes into the rings between a program and its devices, if any exist."""
     lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
@@ -480,8 +501,7 @@ def scribble(memory: int, pid: int, random_numbers: random.Random) -> int:
         data = random_numbers.choice(
             (bytes(size), b"\xff" * size, random_numbers.randbytes(size))
         )
-        with contextlib.suppress(OSError):  # the program has just closed this one
-            written += os.pwrite(memory, data, address)
+        written += os.pwrite(memory, data, address)
     return written
 
 
@@ -506,7 +526,8 @@ def test_rings_that_are_written_while_they_are_read_lose_the_device_at_most() ->
         memory = os.open(f"/proc/{program.pid}/mem", os.O_RDWR)
         end, written = time.monotonic() + 3, 0
         while time.monotonic() < end and program.poll() is None:
-            written += scribble(memory, program.pid, random_numbers)
+            with stopped(program.pid):
+                written += scribble(memory, program.pid, random_numbers)
             time.sleep(random_numbers.random() / 100)
         os.close(memory)
         printed, told = program.communicate("", timeout=SECONDS)
