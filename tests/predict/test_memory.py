@@ -220,6 +220,23 @@ class _Holder(nn.Module):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_dry_run_takes_attention_of_tensors_that_were_made_before(
+    dtype: torch.dtype,
+) -> None:
+    x = torch.zeros(2, 4, 64, 8, device="openreg", dtype=dtype, requires_grad=True)
+    names = []
+    for dry in (False, True):
+        with openreg_predict.record(dry=dry) as record:
+            y = nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.5)
+            y.sum().backward()
+        names.append(
+            [op.call.name for op in record.ops() if "attention" in op.call.name]
+        )
+        x.grad = None
+    assert names[0] == names[1] != []
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_attention_with_dropout_has_the_peak_of_a_dry_run(dtype: torch.dtype) -> None:
     def run(dry: bool) -> int:
         with openreg_predict.record(dry=dry) as record:

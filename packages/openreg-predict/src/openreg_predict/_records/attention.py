@@ -30,6 +30,8 @@ _EFFICIENT = torch.ops.aten._scaled_dot_product_efficient_attention.default
 _EFFICIENT_BACKWARD = (
     torch.ops.aten._scaled_dot_product_efficient_attention_backward.default
 )
+# The device has no kernels for these operators.
+CUDA_OPERATORS = (_FLASH, _FLASH_BACKWARD, _EFFICIENT, _EFFICIENT_BACKWARD)
 _MATH = torch.nn.attention.SDPBackend.MATH.value
 
 

@@ -24,6 +24,7 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.utils._pytree import tree_leaves
 
+from openreg_predict._records.attention import CUDA_OPERATORS
 from openreg_predict._records.record import RecordedRun
 
 # Larger host tensors have no data: elements.
@@ -102,7 +103,7 @@ class DryRun:
         device = kwargs.get("device")
         if device is not None and torch.device(device).type == self.device_type:
             return True
-        if _has_fake((args, kwargs)):
+        if func in CUDA_OPERATORS or _has_fake((args, kwargs)):
             return True
         if device is None or torch.device(device).type == "cpu":
             return _elements_made(func, args) > _REAL_UP_TO
