@@ -137,6 +137,10 @@ class Iterator final : public Structured {
   at::Tensor take_output() {
     return std::move(*output_);
   }
+  /// Frees the output, for a kernel that allocates another one.
+  void drop_output() {
+    output_ = c10::MaybeOwned<at::Tensor>::owned(std::in_place);
+  }
 
  private:
   bool in_place_ = false;
@@ -215,6 +219,7 @@ struct StructuredKernel<Operator, Structured, Result(Args...)> {
     const c10::ScalarType dtype = iterator.dtype();
     const bool has_run = dtypes.has(dtype);
     if (C10_UNLIKELY(!has_run && is_widened(info, dtype))) {
+      iterator.drop_output();
       return WiderCall<Operator>::run(
           OperatorCall::handle(), static_cast<Args&&>(args)...);
     }
@@ -223,6 +228,7 @@ struct StructuredKernel<Operator, Structured, Result(Args...)> {
     if (C10_UNLIKELY(
             !iterator.can_run() ||
             (rejects_scalar && iterator.has_host_operand()))) {
+      iterator.drop_output();
       return TypedKernel<Operator>::run(static_cast<Args&&>(args)...);
     }
     StructuredCall<Operator, Structured, std::decay_t<Args>...> call(
