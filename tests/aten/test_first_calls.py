@@ -65,6 +65,11 @@ FIRST: dict[str, Callable[[Tensor], Any]] = {
     "random in half": lambda x: x.to(torch.float16).normal_(),
     "indices": lambda x: x.short()[x[0, :5].long()],
     "out= in another dtype": lambda x: torch.add(x, x, out=x.new_empty(0).double()),
+    "absolute values": lambda x: x.to(torch.bfloat16).abs(),
+    "probabilities": lambda x: torch.multinomial(x, 2),
+    "repeats of a known size": lambda x: x.repeat_interleave(
+        torch.arange(len(x), device=x.device), 0, output_size=len(x) * (len(x) - 1) // 2
+    ),
     "factory": lambda x: torch.tril_indices(len(x), 14, device=x.device),
     "gradients of a norm, but its input's": lambda x: (
         torch.ops.aten.native_batch_norm_backward(
@@ -102,6 +107,30 @@ def test_first_call_allocates_its_result_once(device: str, latch: Latches) -> No
     assert after - before == 1
     held.release()
     assert result.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("call", "dtype"),
+    [
+        (lambda x: x + x.to(torch.bfloat16), torch.float32),
+        (lambda x: x / 2, torch.int32),
+        (lambda x: x.exp(), torch.int64),
+        (lambda x: x > 2.5, torch.int32),
+    ],
+)
+def test_converted_operands_need_no_memory_beside_the_result(
+    call: Callable[[Tensor], Tensor], dtype: torch.dtype, device: str, latch: Latches
+) -> None:
+    x = torch.ones(1 << 16, dtype=dtype, device=device)
+    call(x)
+    held = latch()
+    torch.accelerator.reset_peak_memory_stats()
+    before = torch.accelerator.memory_allocated()
+    result = call(x)
+    peak = torch.accelerator.max_memory_allocated() - before
+    held.release()
+    converted = x.nbytes // 2 if dtype == torch.float32 else 0
+    assert peak == result.nbytes + converted
 
 
 NORMS: dict[str, Callable[[Tensor, list[Tensor]], Any]] = {

@@ -32,9 +32,6 @@ void abs_kernel(at::TensorIteratorBase& iter) {
   if (dtypes.has(dtype) ||
       certainly_supports(dtype, /*refuses_floats=*/false)) {
     call.bytes_if_known = out.nbytes() + self.nbytes();
-  } else {
-    // To find out whether the kernel supports it.
-    call.place = Call::Place::kInTurn;
   }
   submit(call);
   dtypes.add(dtype);

@@ -62,7 +62,8 @@ std::shared_ptr<const OutputMetadata> dry_run(
     return cache(call, key, call.made());
   }
   // The only warning may have been about a resized result. Some kernels also
-  // reject a division by zero, and others an index of one.
+  // reject a division by zero or probabilities of zero, and others an index of
+  // one.
   const bool warned = outcome == Outcome::kWarned;
   StandInCall again(
       info, Stack(stack), warned ? Setting::kEmptyResults : Setting::kOnes);

@@ -93,6 +93,46 @@ class HiddenScope {
   c10::WarningUtils::WarningHandlerGuard quiet_;
 };
 
+template <typename T>
+void fill_elements(void* data, size_t size) {
+  std::fill_n(static_cast<T*>(data), size / sizeof(T), T(1));
+}
+
+/// Sets all elements to one. Elements of other dtypes, such as float8, stay
+/// zero.
+void fill_with_ones(void* data, size_t size, c10::ScalarType dtype) {
+  using c10::ScalarType;
+  switch (dtype) {
+    case ScalarType::Bool:
+    case ScalarType::Byte:
+    case ScalarType::Char:
+      return fill_elements<uint8_t>(data, size);
+    case ScalarType::Short:
+    case ScalarType::UInt16:
+      return fill_elements<uint16_t>(data, size);
+    case ScalarType::Int:
+    case ScalarType::UInt32:
+      return fill_elements<uint32_t>(data, size);
+    case ScalarType::Long:
+    case ScalarType::UInt64:
+      return fill_elements<uint64_t>(data, size);
+    case ScalarType::Half:
+      return fill_elements<c10::Half>(data, size);
+    case ScalarType::BFloat16:
+      return fill_elements<c10::BFloat16>(data, size);
+    case ScalarType::Float:
+      return fill_elements<float>(data, size);
+    case ScalarType::Double:
+      return fill_elements<double>(data, size);
+    case ScalarType::ComplexFloat:
+      return fill_elements<c10::complex<float>>(data, size);
+    case ScalarType::ComplexDouble:
+      return fill_elements<c10::complex<double>>(data, size);
+    default:
+      return;
+  }
+}
+
 } // namespace
 
 bool StandInCall::replace_arguments() {
@@ -294,15 +334,11 @@ c10::Storage StandInCall::make_stand_in_storage(const c10::TensorImpl& from) {
   refused_ = refused_ || bytes_ > kMaxDryRunBytes;
   if (size > 0 && !refused_) {
     // Zeroed pages cost little until they are read.
-    auto* bytes = static_cast<unsigned char*>(std::calloc(size, 1));
+    void* bytes = std::calloc(size, 1);
     refused_ = bytes == nullptr;
     data = c10::DataPtr(bytes, bytes, &std::free, c10::Device(c10::kCPU));
-    if (setting_ == Setting::kOnes && !refused_ &&
-        c10::isIntegralType(
-            c10::typeMetaToScalarType(from.dtype()), /*includeBool=*/true)) {
-      for (size_t i = 0; i < size; i += from.itemsize()) {
-        bytes[i] = 1;
-      }
+    if (setting_ == Setting::kOnes && !refused_) {
+      fill_with_ones(bytes, size, c10::typeMetaToScalarType(from.dtype()));
     }
   }
   return c10::make_intrusive<c10::StorageImpl>(

@@ -18,13 +18,13 @@ namespace openreg::aten {
 /// A dry run above this size costs the host more memory and time than waiting.
 constexpr size_t kMaxDryRunBytes = size_t{64} << 20;
 
-/// Stand-ins are CPU tensors filled with zeros. They share memory in the same
-/// way as the arguments. Host tensors are passed unchanged.
+/// Stand-ins are CPU tensors filled with zeros or ones. They share memory in
+/// the same way as the arguments. Host tensors are passed unchanged.
 class StandInCall {
  public:
   enum class Setting : uint8_t {
     kZeros,
-    kOnes,         // integers are filled with ones
+    kOnes,         // filled with ones
     kEmptyResults, // avoids warnings about resizing results with elements
   };
   StandInCall(

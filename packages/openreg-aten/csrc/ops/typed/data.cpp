@@ -16,6 +16,26 @@ at::Tensor& fill_with_tensor(at::Tensor& self, const at::Tensor& value) {
                      : TypedKernel<at::_ops::fill__Tensor>::run(self, value);
 }
 
+/// As on CUDA, no call waits for the sum of `repeats` if its size is given.
+at::Tensor repeat_interleave(
+    const at::Tensor& repeats,
+    std::optional<c10::SymInt> output_size) {
+  const auto dtype = repeats.scalar_type();
+  const bool is_valid = repeats.dim() == 1 && repeats.numel() > 0 &&
+      (dtype == c10::ScalarType::Int || dtype == c10::ScalarType::Long);
+  if (!output_size || *output_size < 0 || !is_valid) {
+    return TypedKernel<at::_ops::repeat_interleave_Tensor>::run(
+        repeats, std::move(output_size));
+  }
+  at::Tensor out = at::empty_symint({*output_size}, repeats.options());
+  TypedCall<at::_ops::repeat_interleave_Tensor_out> call(
+      repeats.device().index(), repeats, output_size, out);
+  call.bytes_if_known = out.nbytes() + repeats.nbytes();
+  call.may_raise = true;
+  submit(call);
+  return out;
+}
+
 } // namespace
 
 void add_typed_data(torch::Library& library) {
@@ -81,6 +101,7 @@ void add_typed_data(torch::Library& library) {
       ops::log_normal_,
       ops::multinomial>(library);
   library.impl("fill_.Tensor", TORCH_FN(fill_with_tensor));
+  library.impl("repeat_interleave.Tensor", TORCH_FN(repeat_interleave));
 }
 
 } // namespace openreg::aten
