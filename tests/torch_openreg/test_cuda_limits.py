@@ -345,6 +345,7 @@ ASSERTIONS = {
     "torch.bernoulli(x + 2)": "Expected p_in >= 0 && p_in <= 1",
     "F.binary_cross_entropy(x + 2, x)": "should be between 0 and 1",
     "x.masked_scatter_(x == x, y)": "Number of elements of source < number",
+    "bad.repeat_interleave(bad, 0, output_size=2)": "allocated size does not match",
     "torch._assert_async(x.sum() * 0)": "Expected Tensor with single nonzero value",
 }
 # The device is reset after each.

@@ -469,7 +469,10 @@ def state_of(task: Path) -> str:
 
 @contextlib.contextmanager
 def stopped(pid: int) -> Iterator[None]:
-    """Stops all threads of a process, so that its mappings stay as they are."""
+    """Stops all threads of a process, so that its mappings stay as they are.
+
+    The processes of its devices continue to read.
+    """
     os.kill(pid, signal.SIGSTOP)
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():

@@ -137,7 +137,7 @@ class Iterator final : public Structured {
   at::Tensor take_output() {
     return std::move(*output_);
   }
-  /// Frees the output, for a kernel that allocates another one.
+  /// Frees the output, so that nothing else of the iterator may be used.
   void drop_output() {
     output_ = c10::MaybeOwned<at::Tensor>::owned(std::in_place);
   }

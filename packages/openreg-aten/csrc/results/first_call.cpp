@@ -61,9 +61,8 @@ std::shared_ptr<const OutputMetadata> dry_run(
   if (outcome == Outcome::kDone) {
     return cache(call, key, call.made());
   }
-  // The only warning may have been about a resized result. Some kernels also
-  // reject a division by zero or probabilities of zero, and others an index of
-  // one.
+  // The only warning may have been about a resized result. Some kernels reject
+  // zeros as divisors or probabilities. Others reject an index of one.
   const bool warned = outcome == Outcome::kWarned;
   StandInCall again(
       info, Stack(stack), warned ? Setting::kEmptyResults : Setting::kOnes);

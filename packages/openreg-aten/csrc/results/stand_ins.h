@@ -24,7 +24,7 @@ class StandInCall {
  public:
   enum class Setting : uint8_t {
     kZeros,
-    kOnes,         // filled with ones
+    kOnes,         // filled with ones, except for rare dtypes
     kEmptyResults, // avoids warnings about resizing results with elements
   };
   StandInCall(

@@ -16,7 +16,30 @@ at::Tensor& fill_with_tensor(at::Tensor& self, const at::Tensor& value) {
                      : TypedKernel<at::_ops::fill__Tensor>::run(self, value);
 }
 
-/// As on CUDA, no call waits for the sum of `repeats` if its size is given.
+/// A call whose result has a given size.
+class RepeatCall final : public TypedCall<at::_ops::repeat_interleave_Tensor> {
+ public:
+  RepeatCall(
+      const at::Tensor& repeats,
+      const std::optional<c10::SymInt>& output_size)
+      : TypedCall(repeats.device().index(), repeats, output_size),
+        repeats_(repeats),
+        size_(output_size->expect_int()) {
+    bytes_if_known =
+        (static_cast<size_t>(repeats.numel() + size_)) * repeats.element_size();
+    may_raise = true;
+  }
+  std::vector<at::Tensor> made() const override {
+    return {made_ ? *made_ : at::empty({size_}, repeats_.options())};
+  }
+
+ private:
+  const at::Tensor& repeats_;
+  const int64_t size_;
+};
+
+/// As on CUDA, the call does not wait for the sum of `repeats` if the size of
+/// the result is given.
 at::Tensor repeat_interleave(
     const at::Tensor& repeats,
     std::optional<c10::SymInt> output_size) {
@@ -27,13 +50,9 @@ at::Tensor repeat_interleave(
     return TypedKernel<at::_ops::repeat_interleave_Tensor>::run(
         repeats, std::move(output_size));
   }
-  at::Tensor out = at::empty_symint({*output_size}, repeats.options());
-  TypedCall<at::_ops::repeat_interleave_Tensor_out> call(
-      repeats.device().index(), repeats, output_size, out);
-  call.bytes_if_known = out.nbytes() + repeats.nbytes();
-  call.may_raise = true;
+  RepeatCall call(repeats, output_size);
   submit(call);
-  return out;
+  return call.take_result();
 }
 
 } // namespace

@@ -30,7 +30,7 @@ _EFFICIENT = torch.ops.aten._scaled_dot_product_efficient_attention.default
 _EFFICIENT_BACKWARD = (
     torch.ops.aten._scaled_dot_product_efficient_attention_backward.default
 )
-# The device has no kernels for these operators.
+# The kernels of CUDA, which a dry run never calls on the device.
 CUDA_OPERATORS = (_FLASH, _FLASH_BACKWARD, _EFFICIENT, _EFFICIENT_BACKWARD)
 _MATH = torch.nn.attention.SDPBackend.MATH.value
 
