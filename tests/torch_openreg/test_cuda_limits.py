@@ -345,7 +345,6 @@ ASSERTIONS = {
     "torch.bernoulli(x + 2)": "Expected p_in >= 0 && p_in <= 1",
     "F.binary_cross_entropy(x + 2, x)": "should be between 0 and 1",
     "x.masked_scatter_(x == x, y)": "Number of elements of source < number",
-    "bad.repeat_interleave(bad, 0, output_size=2)": "allocated size does not match",
     "torch._assert_async(x.sum() * 0)": "Expected Tensor with single nonzero value",
 }
 # The device is reset after each.
@@ -383,6 +382,23 @@ def test_index_out_of_range_is_a_late_assertion_that_fails_the_device(
             assert words in message, text
         assert other_device is None, text
         assert after_reset == [2.0, 2.0], text
+
+
+def test_wrong_size_of_repeats_is_a_late_assertion(limited: Limited) -> None:
+    shown = limited(
+        """
+        repeats = torch.tensor([9], device="openreg")
+        shown["call"] = error(lambda: torch.repeat_interleave(repeats, output_size=2))
+        shown["wait"] = error(torch.openreg.synchronize)
+        torch.openreg.reset_device()
+        """,
+        OPENREG_INLINE_BYTES="0",
+    )
+    assert shown["call"] is None
+    kind, message = shown["wait"]
+    assert kind == "AcceleratorError"
+    assert "device-side assert triggered" in message
+    assert "allocated size does not match required size" in message
 
 
 def test_assertion_is_the_calls_error_where_launches_block(limited: Limited) -> None:
